@@ -1,0 +1,219 @@
+"""What a run stores: a manifest, and one trial per case and replicate.
+
+History:
+    1  first version: manifest.json + trials.jsonl; modes isolated, eager, graph; NVML utilisation.
+
+Every stored number's name ends in its unit. A value that was not measured is None beside a reason in words,
+never 0. Samples are stored in the order they were taken and none is ever removed; statistics are derived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Self
+
+SCHEMA_VERSION = 1
+
+MODES = ("isolated", "eager", "graph")
+
+
+class Outcome(StrEnum):
+    """How a trial ended. Only `OK` has times."""
+
+    OK = "ok"
+    INCORRECT = "incorrect"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    UNSUPPORTED = "unsupported"
+    UNAVAILABLE = "unavailable"
+
+    @property
+    def failed(self) -> bool:
+        """Whether this outcome is a fault that a run's exit code must show."""
+        return self in (Outcome.INCORRECT, Outcome.CRASHED, Outcome.TIMED_OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What was measured: stage × variant × shape × direction. Sizes are counts."""
+
+    stage: str
+    variant: str
+    direction: str
+    batch: int
+    seq_len: int
+    d_model: int
+    n_head: int
+    head_dim: int
+    causal: bool
+    dtype: str
+
+    @property
+    def group(self) -> str:
+        """The key of the cases it is ranked with: everything but the variant."""
+        mask = "causal" if self.causal else "full"
+        heads = f"h{self.n_head}x{self.head_dim}"
+        return f"{self.stage}/{self.direction}/b{self.batch}-t{self.seq_len}-{heads}-{mask}-{self.dtype}"
+
+    @property
+    def key(self) -> str:
+        """The case's own key, unique in a run."""
+        return f"{self.group}/{self.variant}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One timing mode of one trial: its samples, or the reason there are none.
+
+    `span_s[i]` is the time per call of sample i, which timed `calls_per_sample` calls at once; the first
+    `warmup_samples` samples are warm-ups, kept but not used. `flags` maps a flag to the samples it marks.
+    `sm_clock_mhz` holds one reading per block of samples, `block_samples` the blocks' lengths.
+    `precision` is the relative half-width of the median's 95 % interval within this process.
+    """
+
+    span_s: tuple[float, ...] = ()
+    warmup_samples: int = 0
+    calls_per_sample: int = 1
+    resolution_s: float | None = None
+    precision: float | None = None
+    stopped: str | None = None
+    flags: dict[str, list[int]] = field(default_factory=dict)
+    block_samples: tuple[int, ...] = ()
+    sm_clock_mhz: tuple[float | None, ...] = ()
+    reason: str | None = None
+
+    @property
+    def used_s(self) -> tuple[float, ...]:
+        """The samples statistics are derived from."""
+        return self.span_s[self.warmup_samples :]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Peak memory of one call above what was resident before it, in bytes, or the reason it is unknown."""
+
+    peak_delta_bytes: int | None = None
+    resident_bytes: int | None = None
+    reserved_bytes: int | None = None
+    source: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Utilisation:
+    """What NVML said of the whole GPU while the case ran back to back, untimed, for `window_s` seconds.
+
+    `gpu_busy_percent` is the share of time in which any kernel ran, not how much of the GPU it used.
+    """
+
+    gpu_busy_percent: float | None = None
+    memory_used_bytes: int | None = None
+    power_w: float | None = None
+    sm_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    window_s: float | None = None
+    source: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """One comparison with the reference: ‖Δ‖/‖ref‖ of the whole tensor and of the worst row, with their limits."""
+
+    when: str
+    relative_error: float | None
+    limit: float
+    worst_row_error: float | None
+    worst_row_limit: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One case in one replicate: the unit that is appended and synced.
+
+    Raises:
+        ValueError: an outcome other than ok has times, or lacks its reason.
+    """
+
+    case: Case
+    replicate: int
+    outcome: Outcome
+    reason: str | None = None
+    useful_flops: int = 0
+    least_bytes: int = 0
+    parameters: int = 0
+    started_utc: str | None = None
+    elapsed_s: float | None = None
+    timings: dict[str, Timing] = field(default_factory=dict)
+    memory: Memory | None = None
+    utilisation: Utilisation | None = None
+    verifications: tuple[Verification, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.outcome is not Outcome.OK and self.timings:
+            raise ValueError(f"{self.case.key}: a trial that is {self.outcome.value} cannot have times")
+        if self.outcome is not Outcome.OK and not self.reason:
+            raise ValueError(f"{self.case.key}: a trial that is {self.outcome.value} must say why")
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary; `from_json` reads it back equal."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """A trial from a stored line; unknown or missing fields raise TypeError, KeyError or ValueError."""
+        timings = {
+            mode: Timing(
+                **{
+                    **timing,
+                    "span_s": tuple(timing["span_s"]),
+                    "block_samples": tuple(timing["block_samples"]),
+                    "sm_clock_mhz": tuple(timing["sm_clock_mhz"]),
+                }
+            )
+            for mode, timing in data["timings"].items()
+        }
+        return cls(
+            **{
+                **data,
+                "case": Case(**data["case"]),
+                "outcome": Outcome(data["outcome"]),
+                "timings": timings,
+                "memory": Memory(**data["memory"]) if data["memory"] else None,
+                "utilisation": Utilisation(**data["utilisation"]) if data["utilisation"] else None,
+                "verifications": tuple(Verification(**check) for check in data["verifications"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A run's settings and surroundings, written before the first trial.
+
+    `cases` is the whole grid that was asked for, in plan order; `baselines` maps each stage to the variant
+    the others are compared with; `environment` and `settings` hold plain values only. `environment["peaks"]`
+    maps a dtype to `{"flops_per_s", "clock_mhz", "source"}` and "memory" to `{"bytes_per_s", "source"}`.
+    """
+
+    run_id: str
+    created_utc: str
+    headbench_version: str
+    command: list[str]
+    replicates: int
+    settings: dict[str, Any]
+    environment: dict[str, Any]
+    baselines: dict[str, str]
+    cases: tuple[Case, ...]
+    schema: int = SCHEMA_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary; `from_json` reads it back equal."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """A manifest from its stored form; unknown or missing fields raise TypeError, KeyError or ValueError."""
+        return cls(**{**data, "cases": tuple(Case(**case) for case in data["cases"])})

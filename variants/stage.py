@@ -1,0 +1,85 @@
+"""The stages: what is computed, how much work that is, and which variant the others are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from variants import work
+
+if TYPE_CHECKING:
+    from variants.shape import Shape
+
+Formula = Callable[["Shape"], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One part of the attention sublayer that variants compute in different ways.
+
+    `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
+    give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
+    the timed call, alike for all variants of the stage.
+    """
+
+    name: str
+    summary: str
+    baseline: str
+    arrives: str
+    flops: Formula
+    parameters: Formula
+    activations_in: int
+    activations_out: int
+
+    def least_bytes(self, shape: Shape) -> int:
+        """Every input read once and every output written once."""
+        activations = (self.activations_in + self.activations_out) * work.activation_elements(shape)
+        return (activations + self.parameters(shape)) * shape.element_bytes
+
+
+STAGES = {
+    stage.name: stage
+    for stage in (
+        Stage(
+            name="qkv",
+            summary="steps 1–3: X · W_Q, X · W_K, X · W_V",
+            baseline="per_head",
+            arrives="X [batch, seq_len, d_model]",
+            flops=work.qkv_flops,
+            parameters=work.qkv_parameters,
+            activations_in=1,
+            activations_out=3,
+        ),
+        Stage(
+            name="attention",
+            summary="step 4: softmax(Q · Kᵀ / √head_dim + mask) · V for every head",
+            baseline="per_head_loop",
+            arrives="Q, K, V [batch, n_head, seq_len, head_dim], contiguous",
+            flops=work.attention_flops,
+            parameters=work.attention_parameters,
+            activations_in=3,
+            activations_out=1,
+        ),
+        Stage(
+            name="output",
+            summary="step 5: the heads' outputs concatenated, times W_O",
+            baseline="per_head_accumulate",
+            arrives="O [batch, n_head, seq_len, head_dim], contiguous",
+            flops=work.output_flops,
+            parameters=work.output_parameters,
+            activations_in=1,
+            activations_out=1,
+        ),
+        Stage(
+            name="sublayer",
+            summary="all five steps, from X to Y",
+            baseline="per_head",
+            arrives="X [batch, seq_len, d_model]",
+            flops=work.sublayer_flops,
+            parameters=work.sublayer_parameters,
+            activations_in=1,
+            activations_out=1,
+        ),
+    )
+}

@@ -1,0 +1,96 @@
+"""What a variant is: one class with an untimed `prepare` and a timed `call`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import torch
+
+    from variants.inputs import Weights
+    from variants.shape import Shape
+
+
+class Unsupported(Exception):  # noqa: N818 - the outcome's own name, not a fault
+    """Raised by `prepare` or `call`: this variant cannot compute this shape; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a variant may ask of the device: `cpu` or `cuda`, and a GPU's compute capability."""
+
+    device: str
+    capability: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requires:
+    """What a variant needs before it can run at all; None asks for nothing."""
+
+    device: str | None = None
+    capability: tuple[int, int] | None = None
+    dtypes: tuple[str, ...] | None = None
+
+    def missing(self, machine: Machine) -> str | None:
+        """Why this machine cannot run the variant, or None."""
+        if self.device is not None and machine.device != self.device:
+            return f"needs a {self.device.upper()} device, this run is on {machine.device.upper()}"
+        if self.capability is not None and (machine.capability or (0, 0)) < self.capability:
+            return f"needs compute capability {_version(self.capability)}, this GPU has {_version(machine.capability)}"
+        return None
+
+    def refuses(self, dtype: str) -> str | None:
+        """Why the variant cannot compute in this dtype, or None."""
+        if self.dtypes is not None and dtype not in self.dtypes:
+            return f"computes in {' or '.join(self.dtypes)}, not in {dtype}"
+        return None
+
+    def __str__(self) -> str:
+        needs = []
+        if self.device:
+            needs.append(self.device.upper())
+        if self.capability:
+            needs.append(f"capability ≥ {_version(self.capability)}")
+        if self.dtypes:
+            needs.append("/".join(self.dtypes))
+        return ", ".join(needs) or "nothing"
+
+
+class Variant:
+    """Base of every variant; a subclass with a `name` is found by its file's import.
+
+    The class docstring's first line is the hypothesis: why this layout might be faster or slower.
+    A variant's life: built with a shape, `prepare` once (untimed), `call` many times (timed).
+    """
+
+    stage: ClassVar[str]
+    name: ClassVar[str]
+    requires: ClassVar[Requires] = Requires()
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def prepare(self, weights: Weights) -> None:
+        """Untimed: arrange the weights, allocate, compile. Never sees an activation.
+
+        Raises:
+            Unsupported: this variant cannot compute this shape.
+        """
+
+    # (*args, **kwargs) is what type checkers let a subclass narrow to named activations; no keywords are passed.
+    def call(self, *activations: Any, **_: Any) -> Any:
+        """Timed: everything a caller pays each time, from the stage's activations to the output."""
+        raise NotImplementedError
+
+    def canonical(self, output: Any) -> tuple[torch.Tensor, ...]:
+        """Untimed: `call`'s output as the stage's canonical tensors, for verification.
+
+        qkv: Q, K, V, each [batch, n_head, seq_len, head_dim]; attention: O in the same layout;
+        output and sublayer: Y [batch, seq_len, d_model]. The default suits a single tensor already in that form.
+        """
+        return output if isinstance(output, tuple) else (output,)
+
+
+def _version(capability: tuple[int, int] | None) -> str:
+    return f"{capability[0]}.{capability[1]}" if capability else "none"
