@@ -87,7 +87,9 @@ def heads_from(d_model: int | None, n_head: int | None, head_dim: int | None) ->
         case int(), None, int():
             if d_model % head_dim:
                 choices = _either(nearest_divisors(d_model, head_dim))
-                raise ShapeError(f"d_model {d_model} is not divisible by head_dim {head_dim}: {choices} would do")
+                raise ShapeError(
+                    f"d_model {d_model} is not divisible by head_dim {head_dim}: {choices} would do"
+                )
             return d_model, d_model // head_dim
         case int(), int(), int():
             if n_head * head_dim != d_model:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from variants.shape import Shape
 
 
-class Unsupported(Exception):  # noqa: N818 - the outcome's own name, not a fault
+class Unsupported(Exception):
     """Raised by `prepare` or `call`: this variant cannot compute this shape; the message says why."""
 
 
@@ -37,7 +37,8 @@ class Requires:
         if self.device is not None and machine.device != self.device:
             return f"needs a {self.device.upper()} device, this run is on {machine.device.upper()}"
         if self.capability is not None and (machine.capability or (0, 0)) < self.capability:
-            return f"needs compute capability {_version(self.capability)}, this GPU has {_version(machine.capability)}"
+            needed, present = _version(self.capability), _version(machine.capability)
+            return f"needs compute capability {needed}, this GPU has {present}"
         return None
 
     def refuses(self, dtype: str) -> str | None:
@@ -78,7 +79,7 @@ class Variant:
             Unsupported: this variant cannot compute this shape.
         """
 
-    # (*args, **kwargs) is what type checkers let a subclass narrow to named activations; no keywords are passed.
+    # (*args, **kwargs) is what type checkers let a subclass narrow to named activations.
     def call(self, *activations: Any, **_: Any) -> Any:
         """Timed: everything a caller pays each time, from the stage's activations to the output."""
         raise NotImplementedError
@@ -87,7 +88,7 @@ class Variant:
         """Untimed: `call`'s output as the stage's canonical tensors, for verification.
 
         qkv: Q, K, V, each [batch, n_head, seq_len, head_dim]; attention: O in the same layout;
-        output and sublayer: Y [batch, seq_len, d_model]. The default suits a single tensor already in that form.
+        output and sublayer: Y [batch, seq_len, d_model]. The default suits one tensor already in that form.
         """
         return output if isinstance(output, tuple) else (output,)
 

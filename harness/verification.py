@@ -1,0 +1,163 @@
+"""Is an output right: compared with the reference, in blocks, under two limits that must both hold.
+
+The whole tensor's error catches what is wrong everywhere; the worst row's catches what is wrong in one place,
+however large the tensor around it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from results.schema import Verification
+from variants.inputs import torch_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from variants.shape import Shape
+
+_LIMITS = {
+    "fp32": (1e-5, 2e-5),
+    "tf32": (5e-3, 1e-2),
+    "fp16": (2e-3, 4e-3),
+    "bf16": (1e-2, 2e-2),
+}
+
+# A block's outputs, references and differences in float64 stay below 64 MB.
+_BLOCK_ELEMENTS = 2**21
+
+
+def limits(dtype: str) -> tuple[float, float]:
+    """The largest ‖Δ‖ / ‖ref‖ allowed in this dtype: of the whole tensor, and of any row."""
+    return _LIMITS[dtype]
+
+
+@torch.inference_mode()
+def compare(
+    outputs: tuple[torch.Tensor, ...], reference: tuple[torch.Tensor, ...], dtype: str, when: str
+) -> Verification:
+    """Compare canonical outputs with the reference; of several tensors the worst figures count.
+
+    A row is the last axis. NaN or infinity anywhere fails, and so does an output of the wrong number, type,
+    shape, dtype or device: the errors are then None and `reason` says what is wrong.
+    """
+    limit, row_limit = limits(dtype)
+    reason = _mismatch(outputs, reference, dtype)
+    errors: tuple[float, float] | None = None
+    if reason is None:
+        pairs = [_errors(output, right) for output, right in zip(outputs, reference, strict=True)]
+        errors = max(whole for whole, _ in pairs), max(row for _, row in pairs)
+        # max() may pass over a NaN, depending on the order.
+        if not all(math.isfinite(error) for pair in pairs for error in pair):
+            errors, reason = None, _not_finite(outputs, reference)
+    return Verification(
+        when=when,
+        relative_error=errors[0] if errors else None,
+        limit=limit,
+        worst_row_error=errors[1] if errors else None,
+        worst_row_limit=row_limit,
+        passed=errors is not None and errors[0] <= limit and errors[1] <= row_limit,
+        reason=reason,
+    )
+
+
+def explain(verification: Verification) -> str:
+    """One line: what was compared, how far off it is, and which limit that breaks."""
+    when = f"checked {verification.when}: "
+    if verification.relative_error is None or verification.worst_row_error is None:
+        return when + (verification.reason or "no error could be computed")
+    figures = (
+        ("worst row", verification.worst_row_error, verification.worst_row_limit),
+        ("whole output", verification.relative_error, verification.limit),
+    )
+    broken = [(what, error, limit) for what, error, limit in figures if error > limit]
+    shown = ", ".join(
+        f"{what} off by {_percent(error)} (limit {_percent(limit)})" for what, error, limit in broken
+    )
+    if shown:
+        return when + shown
+    return when + ", ".join(
+        f"{what} within {_percent(limit)}: {_percent(error)}" for what, error, limit in figures
+    )
+
+
+def poison(shape: Shape, device: torch.device) -> None:
+    """Leave NaN in the memory that a call is about to get, so that an element it never writes shows.
+
+    Blocks of the sizes that outputs have (one head, one activation, Q, K and V together) are filled and
+    freed; allocators hand freed blocks of such sizes out again. Stale results of an earlier call, right by
+    accident, are what this overwrites. Best effort: where memory runs out, what was filled must do.
+    """
+    activation = shape.tokens * shape.d_model * shape.element_bytes
+    head = activation // shape.n_head
+    sizes = [activation] * 4 + [3 * activation] + [head] * (3 * shape.n_head)
+    blocks: list[torch.Tensor] = []
+    try:
+        for size in sizes:
+            # All ones is NaN in every floating-point format, whatever the dtype.
+            blocks.append(torch.full((size,), 0xFF, dtype=torch.uint8, device=device))
+    except torch.OutOfMemoryError:
+        pass
+    del blocks
+
+
+def _mismatch(
+    outputs: tuple[torch.Tensor, ...], reference: tuple[torch.Tensor, ...], dtype: str
+) -> str | None:
+    """What keeps the outputs from being compared at all, or None."""
+    if len(outputs) != len(reference):
+        return f"gave {len(outputs)} tensors where the stage has {len(reference)}"
+    for output, right in zip(outputs, reference, strict=True):
+        if not isinstance(output, torch.Tensor):
+            return f"gave a {type(output).__name__} where a tensor belongs"
+        if output.shape != right.shape:
+            return f"gave the shape {list(output.shape)} where {list(right.shape)} belongs"
+        if output.dtype != torch_dtype(dtype):
+            return f"gave {output.dtype} where {torch_dtype(dtype)} belongs"
+        if output.device != right.device:
+            return f"gave a tensor on {output.device} where {right.device} belongs"
+    return None
+
+
+def _errors(output: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
+    """‖Δ‖ / ‖ref‖ of the whole tensor and of its worst row."""
+    wrong = torch.zeros((), dtype=torch.float64, device=output.device)
+    right, worst = wrong.clone(), wrong.clone()
+    for out_rows, ref_rows in _row_blocks(output, reference):
+        row_wrong = (out_rows.double() - ref_rows).square_().sum(-1)
+        row_right = ref_rows.double().square().sum(-1)
+        wrong += row_wrong.sum()
+        right += row_right.sum()
+        worst = torch.maximum(worst, _ratio(row_wrong, row_right).max())
+    return math.sqrt(_ratio(wrong, right).item()), math.sqrt(worst.item())
+
+
+def _row_blocks(output: torch.Tensor, reference: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    # reshape copies an output whose strides forbid a view, but in its own narrow dtype.
+    width = output.shape[-1]
+    out_rows, ref_rows = output.reshape(-1, width), reference.reshape(-1, width)
+    step = max(1, _BLOCK_ELEMENTS // width)
+    for start in range(0, len(out_rows), step):
+        yield out_rows[start : start + step], ref_rows[start : start + step]
+
+
+def _ratio(wrong: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """wrong / right, and 0 where nothing is wrong, even of a right value that is 0."""
+    return torch.where(wrong == 0, wrong, wrong / right)
+
+
+def _not_finite(outputs: tuple[torch.Tensor, ...], reference: tuple[torch.Tensor, ...]) -> str:
+    """Why an error came out as NaN or infinite."""
+    count = sum(int((~output.isfinite()).sum()) for output in outputs)
+    if count:
+        return f"{count:,} of {sum(output.numel() for output in outputs):,} elements are NaN or infinite"
+    if all(bool(right.isfinite().all()) for right in reference):
+        return "a row differs from zero where the reference is zero"
+    return "the reference is not finite: its inputs overflow"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.0f} %" if ratio >= 0.1 else f"{100 * ratio:.2g} %"

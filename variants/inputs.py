@@ -1,0 +1,86 @@
+"""Canonical inputs: random activations and weights that depend on the seed and the shape alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from variants.shape import Shape
+
+_TORCH_DTYPES = {
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "tf32": torch.float32,
+    "fp32": torch.float32,
+}
+
+# One seed feeds two streams, so that fresh activations leave the weights as they are.
+_WEIGHT_STREAM = 0
+_ACTIVATION_STREAM = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """W_Q, W_K, W_V and W_O, each [d_model, d_model], multiplied from the right: Q = X · W_Q.
+
+    The heads lie side by side along the columns of W_Q, W_K and W_V, and along the rows of W_O.
+    """
+
+    w_q: torch.Tensor
+    w_k: torch.Tensor
+    w_v: torch.Tensor
+    w_o: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What every variant of a stage is given: the stage's activations, and the weights."""
+
+    activations: tuple[torch.Tensor, ...]
+    weights: Weights
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """PyTorch's dtype for a key of `shape.DTYPES`; tf32 is stored as float32."""
+    return _TORCH_DTYPES[name]
+
+
+def make_inputs(stage: str, shape: Shape, seed: int, device: torch.device) -> Inputs:
+    """The stage's activations, X ~ N(0, 1), and the weights, W ~ N(0, 1/d_model): alike for alike seeds.
+
+    Random streams differ between CPU and CUDA, so values repeat on one kind of device only.
+    """
+    generator = _generator(seed, _WEIGHT_STREAM, device)
+    weights = Weights(*(_weight(shape, generator, device) for _ in range(4)))
+    return Inputs(fresh_activations(stage, shape, seed, device), weights)
+
+
+def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """The stage's activations alone, in new storage, contiguous.
+
+    qkv and sublayer: X [batch, seq_len, d_model]; attention: Q, K, V, each
+    [batch, n_head, seq_len, head_dim]; output: O in that layout.
+
+    Raises:
+        ValueError: the stage is unknown.
+    """
+    heads = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
+    features = (shape.batch, shape.seq_len, shape.d_model)
+    sizes = {"qkv": (features,), "attention": (heads,) * 3, "output": (heads,), "sublayer": (features,)}
+    if stage not in sizes:
+        raise ValueError(f"stage {stage!r} has no inputs: {', '.join(sizes)} have")
+    generator = _generator(seed, _ACTIVATION_STREAM, device)
+    dtype = torch_dtype(shape.dtype)
+    return tuple(torch.randn(size, generator=generator, dtype=dtype, device=device) for size in sizes[stage])
+
+
+def _weight(shape: Shape, generator: torch.Generator, device: torch.device) -> torch.Tensor:
+    weight = torch.empty(shape.d_model, shape.d_model, device=device)
+    return weight.normal_(0, shape.d_model**-0.5, generator=generator).to(torch_dtype(shape.dtype))
+
+
+def _generator(seed: int, stream: int, device: torch.device) -> torch.Generator:
+    return torch.Generator(device).manual_seed(2 * seed + stream)

@@ -1,0 +1,1 @@
+"""Ways to compute all five steps: Y from X, both [batch, seq_len, d_model]."""
