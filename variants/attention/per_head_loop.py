@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PerHeadLoop(Variant):
-    """Slow if the heads are the parallelism: each one's five kernels wait for those of the head before.
+    """Slow if the heads are the parallelism: each one's few kernels wait for those of the head before.
 
     Scores in memory, one head's at a time; every head's output is a buffer of its own.
     """
