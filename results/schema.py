@@ -9,9 +9,12 @@ never 0. Samples are stored in the order they were taken and none is ever remove
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
+
+from results.codec import decode, encode
 
 SCHEMA_VERSION = 1
 
@@ -71,18 +74,30 @@ class Timing:
     `warmup_samples` samples are warm-ups, kept but not used. `flags` maps a flag to the samples it marks.
     `sm_clock_mhz` holds one reading per block of samples, `block_samples` the blocks' lengths.
     `precision` is the relative half-width of the median's 95 % interval within this process.
+    `floor_s` is what an empty bracket reads on this GPU: published, never subtracted.
+
+    Raises:
+        ValueError: a sample is not a finite number, or more samples are warm-ups than there are.
     """
 
     span_s: tuple[float, ...] = ()
     warmup_samples: int = 0
     calls_per_sample: int = 1
     resolution_s: float | None = None
+    floor_s: float | None = None
     precision: float | None = None
     stopped: str | None = None
     flags: dict[str, list[int]] = field(default_factory=dict)
     block_samples: tuple[int, ...] = ()
     sm_clock_mhz: tuple[float | None, ...] = ()
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        for index, span in enumerate(self.span_s):
+            if not math.isfinite(span):
+                raise ValueError(f"sample {index} is {span} s: a sample is a finite time")
+        if not 0 <= self.warmup_samples <= len(self.span_s):
+            raise ValueError(f"{self.warmup_samples} warm-ups among {len(self.span_s)} samples")
 
     @property
     def used_s(self) -> tuple[float, ...]:
@@ -120,7 +135,10 @@ class Utilisation:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One comparison with the reference: ‖Δ‖/‖ref‖ of the whole tensor and of the worst row, with their limits."""
+    """One comparison with the reference: ‖Δ‖/‖ref‖ of the whole tensor and the worst row, with their limits.
+
+    An error is None where none could be computed (a wrong shape, NaN); `reason` then says why.
+    """
 
     when: str
     relative_error: float | None
@@ -128,6 +146,7 @@ class Verification:
     worst_row_error: float | None
     worst_row_limit: float
     passed: bool
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +154,7 @@ class Trial:
     """One case in one replicate: the unit that is appended and synced.
 
     Raises:
-        ValueError: an outcome other than ok has times, or lacks its reason.
+        ValueError: an outcome other than ok has times or lacks its reason, or a timing mode is unknown.
     """
 
     case: Case
@@ -157,36 +176,20 @@ class Trial:
             raise ValueError(f"{self.case.key}: a trial that is {self.outcome.value} cannot have times")
         if self.outcome is not Outcome.OK and not self.reason:
             raise ValueError(f"{self.case.key}: a trial that is {self.outcome.value} must say why")
+        if unknown := sorted(self.timings.keys() - set(MODES)):
+            raise ValueError(
+                f"{self.case.key}: timing mode {unknown[0]!r} is unknown: {', '.join(MODES)} are known"
+            )
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary; `from_json` reads it back equal."""
-        return asdict(self)
+        """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
+        plain: dict[str, Any] = encode(asdict(self))
+        return plain
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """A trial from a stored line; unknown or missing fields raise TypeError, KeyError or ValueError."""
-        timings = {
-            mode: Timing(
-                **{
-                    **timing,
-                    "span_s": tuple(timing["span_s"]),
-                    "block_samples": tuple(timing["block_samples"]),
-                    "sm_clock_mhz": tuple(timing["sm_clock_mhz"]),
-                }
-            )
-            for mode, timing in data["timings"].items()
-        }
-        return cls(
-            **{
-                **data,
-                "case": Case(**data["case"]),
-                "outcome": Outcome(data["outcome"]),
-                "timings": timings,
-                "memory": Memory(**data["memory"]) if data["memory"] else None,
-                "utilisation": Utilisation(**data["utilisation"]) if data["utilisation"] else None,
-                "verifications": tuple(Verification(**check) for check in data["verifications"]),
-            }
-        )
+    def from_json(cls, data: object) -> Self:
+        """A trial as stored; what is missing, unknown or of the wrong type raises ValueError."""
+        return decode(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,9 @@ class Manifest:
     `cases` is the whole grid that was asked for, in plan order; `baselines` maps each stage to the variant
     the others are compared with; `environment` and `settings` hold plain values only. `environment["peaks"]`
     maps a dtype to `{"flops_per_s", "clock_mhz", "source"}` and "memory" to `{"bytes_per_s", "source"}`.
+
+    Raises:
+        ValueError: `replicates` is not a count, at most 10,000.
     """
 
     run_id: str
@@ -209,11 +215,16 @@ class Manifest:
     cases: tuple[Case, ...]
     schema: int = SCHEMA_VERSION
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.replicates <= 10_000:
+            raise ValueError(f"{self.replicates} replicates: 1 to 10,000 would do")
+
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary; `from_json` reads it back equal."""
-        return asdict(self)
+        """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
+        plain: dict[str, Any] = encode(asdict(self))
+        return plain
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """A manifest from its stored form; unknown or missing fields raise TypeError, KeyError or ValueError."""
-        return cls(**{**data, "cases": tuple(Case(**case) for case in data["cases"])})
+    def from_json(cls, data: object) -> Self:
+        """A manifest as stored; what is missing, unknown or of the wrong type raises ValueError."""
+        return decode(cls, data)

@@ -15,16 +15,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GPU_ENVIRONMENT: dict[str, Any] = {
-    "device": "cuda",
-    "gpu_name": "NVIDIA H200",
-    "torch": "2.11.0",
+    "device": "cuda:0",
+    "notices": [],
+    "gpu": {"name": "NVIDIA H200", "driver": "580.65", "sm_clock_mhz": 1980, "power_limit_w": 700.0},
+    "cpu": {"name": "Example CPU", "cores": 16, "memory_bytes": 128 << 30},
+    "torch": {"version": "2.11.0", "cuda": "13.0", "cudnn": 91400},
     "peaks": {
         "bf16": {"flops_per_s": 989e12, "clock_mhz": 1830, "source": "datasheet"},
         "fp32": {"flops_per_s": 67e12, "clock_mhz": 1980, "source": "datasheet"},
         "memory": {"bytes_per_s": 4.8e12, "source": "datasheet"},
     },
 }
-CPU_ENVIRONMENT: dict[str, Any] = {"device": "cpu", "cpu_name": "Example CPU", "torch": "2.11.0", "peaks": {}}
+CPU_ENVIRONMENT: dict[str, Any] = {
+    "device": "cpu",
+    "notices": ["no CUDA device: measuring the CPU"],
+    "gpu": None,
+    "cpu": {"name": "Example CPU", "cores": 2, "memory_bytes": 8 << 30},
+    "torch": {"version": "2.11.0", "cuda": None, "cudnn": None},
+    "peaks": {},
+}
 
 BASELINES = {
     "qkv": "per_head",

@@ -1,0 +1,205 @@
+"""Runs as pandas tables: a row per case, or a row per sample; what is unknown is NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from results.record import newest
+from results.schema import MODES, Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from results.record import Record
+    from results.schema import Case, Timing, Trial
+
+IDENTITY_COLUMNS = {
+    "stage": "str",
+    "variant": "str",
+    "direction": "str",
+    "batch": "int64",
+    "seq_len": "int64",
+    "d_model": "int64",
+    "n_head": "int64",
+    "head_dim": "int64",
+    "causal": "bool",
+    "dtype": "str",
+}
+
+RECORD_COLUMNS = {
+    **IDENTITY_COLUMNS,
+    "outcome": "str",
+    "reason": "str",
+    **{f"{mode}{bound}_s": "float64" for mode in MODES for bound in ("", "_low", "_high")},
+    "mode": "str",
+    "time_s": "float64",
+    "flops_per_s": "float64",
+    "bytes_per_s": "float64",
+    "peak_fraction": "float64",
+    "speedup": "float64",
+    "peak_delta_bytes": "float64",
+    "resident_bytes": "float64",
+    "gpu_busy_percent": "float64",
+    "memory_used_bytes": "float64",
+    "power_w": "float64",
+    "nvml_sm_clock_mhz": "float64",
+    "sm_clock_mhz": "float64",
+    "relative_error": "float64",
+    "worst_row_error": "float64",
+    "replicates": "int64",
+    "samples": "int64",
+    "flags": "str",
+    "run_id": "str",
+}
+"""A case's columns. `time_s` is the headline mode's, named by `mode`: rates, speedup, `samples` follow."""
+
+SAMPLE_COLUMNS = {
+    **IDENTITY_COLUMNS,
+    "run_id": "str",
+    "outcome": "str",
+    "replicate": "int64",
+    "mode": "str",
+    "index": "int64",
+    "span_s": "float64",
+    "calls_per_sample": "int64",
+    "warmup": "bool",
+    "flags": "str",
+    "sm_clock_mhz": "float64",
+}
+"""A sample's columns. `outcome` is its case's: times of a case found incorrect later are kept, and marked."""
+
+
+def records_frame(records: Sequence[Record], manifest: Manifest) -> pd.DataFrame:
+    """A row per record, in their order, with the columns of `RECORD_COLUMNS`.
+
+    `speedup` is the baseline's time ÷ the record's own, in the record's headline mode; `peak_fraction` is of
+    the manifest's peak for the dtype. Both are NaN where either side is unknown.
+    """
+    baselines = {
+        record.case.group: record
+        for record in records
+        if record.case.variant == manifest.baselines.get(record.case.stage)
+    }
+    return _frame(
+        [_row(record, baselines.get(record.case.group), manifest) for record in records], RECORD_COLUMNS
+    )
+
+
+def samples_frame(records: Iterable[Record], trials: Iterable[Trial]) -> pd.DataFrame:
+    """A row per sample of every trial whose case has a record, with the columns of `SAMPLE_COLUMNS`."""
+    of_case = {record.case: record for record in records}
+    rows = [
+        {**_identity(trial.case), "run_id": record.run_id, "outcome": record.outcome, **sample}
+        for trial in newest(trials)
+        if (record := of_case.get(trial.case))
+        for mode, timing in trial.timings.items()
+        for sample in _samples(trial.replicate, mode, timing)
+    ]
+    return _frame(rows, SAMPLE_COLUMNS)
+
+
+def _frame(rows: list[dict[str, Any]], columns: dict[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
+
+
+def _identity(case: Case) -> dict[str, Any]:
+    return {name: getattr(case, name) for name in IDENTITY_COLUMNS}
+
+
+def _row(record: Record, baseline: Record | None, manifest: Manifest) -> dict[str, Any]:
+    mode = record.headline_mode
+    headline = record.estimates[mode] if mode else None
+    time_s = headline.value_s if headline else None
+    against = baseline.estimates.get(mode) if baseline and mode else None
+    flops_per_s = _ratio(record.useful_flops, time_s)
+    return {
+        **_identity(record.case),
+        "outcome": record.outcome,
+        "reason": record.reason,
+        **_times(record),
+        "mode": mode,
+        "time_s": time_s,
+        "flops_per_s": flops_per_s,
+        "bytes_per_s": _ratio(record.least_bytes, time_s),
+        "peak_fraction": _ratio(flops_per_s, peak_flops_per_s(manifest, record.case.dtype)),
+        "speedup": _ratio(against.value_s if against else None, time_s),
+        **_device(record),
+        **_errors(record),
+        "replicates": record.replicates,
+        "samples": headline.samples if headline else 0,
+        "flags": ", ".join(record.flags),
+        "run_id": record.run_id,
+    }
+
+
+def peak_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
+    """The peak that the manifest's environment gives for this dtype, or None."""
+    peaks = manifest.environment.get("peaks")
+    entry = peaks.get(dtype) if isinstance(peaks, dict) else None
+    value = entry.get("flops_per_s") if isinstance(entry, dict) else None
+    return float(value) if isinstance(value, int | float) and 0 < value < math.inf else None
+
+
+def _times(record: Record) -> dict[str, float | None]:
+    times: dict[str, float | None] = {}
+    for mode, known in record.estimates.items():
+        times |= {f"{mode}_s": known.value_s, f"{mode}_low_s": known.low_s, f"{mode}_high_s": known.high_s}
+    return times
+
+
+def _device(record: Record) -> dict[str, float | None]:
+    memory, seen = record.memory, record.utilisation
+    return {
+        "peak_delta_bytes": memory.peak_delta_bytes if memory else None,
+        "resident_bytes": memory.resident_bytes if memory else None,
+        "gpu_busy_percent": seen.gpu_busy_percent if seen else None,
+        "memory_used_bytes": seen.memory_used_bytes if seen else None,
+        "power_w": seen.power_w if seen else None,
+        "nvml_sm_clock_mhz": seen.sm_clock_mhz if seen else None,
+        "sm_clock_mhz": record.sm_clock_mhz,
+    }
+
+
+def _errors(record: Record) -> dict[str, float | None]:
+    """The larger error of the checks before and after; a check that failed may have none."""
+    checks = record.verifications
+    return {
+        name: max((error for check in checks if (error := getattr(check, name)) is not None), default=None)
+        for name in ("relative_error", "worst_row_error")
+    }
+
+
+def _ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
+def _samples(replicate: int, mode: str, timing: Timing) -> Iterable[dict[str, Any]]:
+    clocks = _clocks(timing)
+    flags: list[list[str]] = [[] for _ in timing.span_s]
+    for flag, marked in timing.flags.items():
+        for index in marked:
+            if 0 <= index < len(flags):
+                flags[index].append(flag)
+    for index, span_s in enumerate(timing.span_s):
+        yield {
+            "replicate": replicate,
+            "mode": mode,
+            "index": index,
+            "span_s": span_s,
+            "calls_per_sample": timing.calls_per_sample,
+            "warmup": index < timing.warmup_samples,
+            "flags": ", ".join(flags[index]),
+            "sm_clock_mhz": clocks[index],
+        }
+
+
+def _clocks(timing: Timing) -> list[float | None]:
+    """Each sample's clock: its block's reading, None where blocks and samples do not agree."""
+    clocks: list[float | None] = []
+    count = len(timing.span_s)
+    for length, mhz in zip(timing.block_samples, timing.sm_clock_mhz, strict=False):
+        clocks += [mhz] * min(length, count - len(clocks))
+    return clocks + [None] * (count - len(clocks))

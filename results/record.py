@@ -1,0 +1,171 @@
+"""One case as its trials tell it: the worst outcome, an estimate per timing mode, memory, utilisation."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from results.schema import MODES, Case, Manifest, Memory, Outcome, Timing, Trial, Utilisation, Verification
+from results.statistics import Estimate, pooled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SEVERITY = (
+    Outcome.INCORRECT,
+    Outcome.CRASHED,
+    Outcome.TIMED_OUT,
+    Outcome.OUT_OF_MEMORY,
+    Outcome.UNSUPPORTED,
+    Outcome.UNAVAILABLE,
+    Outcome.OK,
+)
+"""Outcomes, worst first: a case is only as good as its worst replicate."""
+
+HEADLINE_MODES = ("isolated", "eager", "graph")
+"""Which mode's time stands for the case: the first of these that has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A case, whole. `outcome` None means not measured yet; only an ok record has estimates.
+
+    `mode_reasons` says why a mode has no estimate, where the trials know. `memory` holds the largest peak
+    delta of all replicates, `verifications` the worst check of each moment (before, after), `flags` every
+    flag that samples carry in any mode, `sm_clock_mhz` the median over blocks of `isolated`, else `eager`.
+    `replicates` counts the trials that were ok.
+    """
+
+    case: Case
+    run_id: str
+    outcome: Outcome | None
+    reason: str | None
+    useful_flops: int
+    least_bytes: int
+    parameters: int
+    estimates: dict[str, Estimate]
+    mode_reasons: dict[str, str]
+    memory: Memory | None
+    utilisation: Utilisation | None
+    verifications: tuple[Verification, ...]
+    replicates: int
+    sm_clock_mhz: float | None
+    flags: tuple[str, ...]
+
+    @property
+    def headline_mode(self) -> str | None:
+        """The mode whose time stands for the case, or None where no mode has one."""
+        return next((mode for mode in HEADLINE_MODES if mode in self.estimates), None)
+
+
+def assemble(manifest: Manifest, trials: Iterable[Trial]) -> list[Record]:
+    """A record for every case of the manifest, in plan order, then for any that only the trials know."""
+    of_case: dict[Case, list[Trial]] = {case: [] for case in manifest.cases}
+    for trial in newest(trials):
+        of_case.setdefault(trial.case, []).append(trial)
+    return [_record(manifest.run_id, case, its_trials) for case, its_trials in of_case.items()]
+
+
+def newest(trials: Iterable[Trial]) -> list[Trial]:
+    """The trials in order of replicate; of two of one case and replicate, the one stored later."""
+    kept = {(trial.replicate, trial.case): trial for trial in trials}
+    return sorted(kept.values(), key=lambda trial: trial.replicate)
+
+
+def _record(run_id: str, case: Case, trials: Sequence[Trial]) -> Record:
+    worst = min(trials, key=lambda trial: SEVERITY.index(trial.outcome), default=None)
+    of_mode: dict[str, list[Timing]] = defaultdict(list)
+    for trial in trials:
+        for mode, timing in trial.timings.items():
+            of_mode[mode].append(timing)
+    is_ok = worst is not None and worst.outcome is Outcome.OK
+    estimates, mode_reasons = _estimates(of_mode) if is_ok else ({}, {})
+    return Record(
+        case=case,
+        run_id=run_id,
+        outcome=worst.outcome if worst else None,
+        reason=worst.reason if worst else "not measured yet",
+        useful_flops=max((trial.useful_flops for trial in trials), default=0),
+        least_bytes=max((trial.least_bytes for trial in trials), default=0),
+        parameters=max((trial.parameters for trial in trials), default=0),
+        estimates=estimates,
+        mode_reasons=mode_reasons,
+        memory=_largest(trials),
+        utilisation=_utilisation(trials),
+        verifications=_worst_checks(trials),
+        replicates=sum(trial.outcome is Outcome.OK for trial in trials),
+        sm_clock_mhz=_sm_clock(of_mode),
+        flags=_flags(of_mode),
+    )
+
+
+def _estimates(of_mode: dict[str, list[Timing]]) -> tuple[dict[str, Estimate], dict[str, str]]:
+    estimates: dict[str, Estimate] = {}
+    reasons: dict[str, str] = {}
+    for mode in MODES:
+        timings = [timing for timing in of_mode[mode] if timing.used_s]
+        if timings:
+            try:
+                samples = [timing.used_s for timing in timings]
+                estimates[mode] = pooled(samples, max(map(_relative_resolution, timings)))
+            except ValueError as error:
+                reasons[mode] = str(error)
+        elif of_mode[mode]:
+            said = (timing.reason for timing in of_mode[mode] if timing.reason)
+            reasons[mode] = next(said, "no samples beyond the warm-up")
+    return estimates, reasons
+
+
+def _relative_resolution(timing: Timing) -> float:
+    """The timer's step ÷ what one sample timed; 0 where either is unknown."""
+    span_s = median(timing.used_s) * timing.calls_per_sample
+    if timing.resolution_s is None or timing.resolution_s <= 0 or span_s <= 0:
+        return 0.0
+    return timing.resolution_s / span_s
+
+
+def _largest(trials: Sequence[Trial]) -> Memory | None:
+    memories = [trial.memory for trial in trials if trial.memory]
+    return max(memories, key=lambda memory: _or_less(memory.peak_delta_bytes), default=None)
+
+
+def _or_less(value: float | None) -> float:
+    return -math.inf if value is None else value
+
+
+def _utilisation(trials: Sequence[Trial]) -> Utilisation | None:
+    """The first with a number in it: one replicate takes the window, the others have none or a reason."""
+    said = [trial.utilisation for trial in trials if trial.utilisation]
+    measured = (one for one in said if replace(one, source=None, reason=None, window_s=None) != Utilisation())
+    return next(measured, said[0] if said else None)
+
+
+def _worst_checks(trials: Sequence[Trial]) -> tuple[Verification, ...]:
+    worst: dict[str, Verification] = {}
+    for check in (check for trial in trials for check in trial.verifications):
+        if check.when not in worst or _badness(check) > _badness(worst[check.when]):
+            worst[check.when] = check
+    return tuple(worst.values())
+
+
+def _badness(check: Verification) -> tuple[bool, float]:
+    """A failed check is worse than any pass; then the error in units of its limit, unknown the worst."""
+    errors = ((check.relative_error, check.limit), (check.worst_row_error, check.worst_row_limit))
+    in_limits = [math.inf if error is None or limit <= 0 else error / limit for error, limit in errors]
+    return not check.passed, max(in_limits)
+
+
+def _sm_clock(of_mode: dict[str, list[Timing]]) -> float | None:
+    for mode in ("isolated", "eager"):
+        readings = [mhz for timing in of_mode[mode] for mhz in timing.sm_clock_mhz if mhz is not None]
+        if readings:
+            return median(readings)
+    return None
+
+
+def _flags(of_mode: dict[str, list[Timing]]) -> tuple[str, ...]:
+    timings = (timing for its_timings in of_mode.values() for timing in its_timings)
+    return tuple(sorted({flag for timing in timings for flag, marked in timing.flags.items() if marked}))

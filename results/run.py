@@ -1,0 +1,176 @@
+"""One stored run in memory, and how it is read back from files that may be damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+from results.codec import shortened
+from results.errors import StoreError, refused
+from results.record import Record, assemble, newest
+from results.schema import SCHEMA_VERSION, Case, Manifest, Outcome, Trial
+
+if TYPE_CHECKING:
+    from io import FileIO
+    from pathlib import Path
+
+    from pandas import DataFrame
+
+MANIFEST = "manifest.json"
+TRIALS = "trials.jsonl"
+
+
+@dataclass
+class Run:
+    """A run: where it lies, what was asked for, what was measured, which of its lines are unusable."""
+
+    path: Path
+    manifest: Manifest
+    trials: list[Trial] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def records(self) -> list[Record]:
+        """A record per case, in plan order; a case without a trial has the outcome None."""
+        return assemble(self.manifest, self.trials)
+
+    def frame(self) -> DataFrame:
+        """A row per case, in plan order; the columns are those of `results.frame.RECORD_COLUMNS`."""
+        from results.frame import records_frame  # pandas takes most of a second to import
+
+        return records_frame(self.records(), self.manifest)
+
+    def samples(self) -> DataFrame:
+        """A row per sample, warm-ups included; the columns are those of `results.frame.SAMPLE_COLUMNS`."""
+        from results.frame import samples_frame
+
+        return samples_frame(self.records(), self.trials)
+
+    def manifest_of(self, case: Case) -> Manifest:
+        """The manifest this case was measured under: a merged run has several."""
+        del case
+        return self.manifest
+
+    @property
+    def missing_trials(self) -> int:
+        """How many trials are still to be measured."""
+        return len(self.missing())
+
+    def missing(self) -> list[tuple[int, Case]]:
+        """(replicate, case) still to be measured; a case that failed once is settled and not tried again."""
+        kept = newest(self.trials)
+        done = {(trial.replicate, trial.case) for trial in kept}
+        settled = {trial.case for trial in kept if trial.outcome is not Outcome.OK}
+        return [
+            (replicate, case)
+            for replicate in range(self.manifest.replicates)
+            for case in self.manifest.cases
+            if case not in settled and (replicate, case) not in done
+        ]
+
+
+@dataclass
+class Lines:
+    """What trials.jsonl holds: `whole_bytes` to the end of its last whole line, `unended` if its newline lacks."""
+
+    trials: list[Trial] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    whole_bytes: int = 0
+    unended: bool = False
+
+
+def load(folder: Path) -> Run:
+    """The run in `folder`: every whole line of it, with a note for each line that cannot be used.
+
+    Raises:
+        StoreError: there is no manifest, it is damaged or of another schema, or a file cannot be read.
+    """
+    run = Run(folder, load_manifest(folder))
+    try:
+        with (folder / TRIALS).open("rb") as file:
+            lines = scan(file)
+    except FileNotFoundError:
+        run.notes.append(f"{TRIALS} is missing: the run has no trials")
+    except OSError as error:
+        raise refused("read", folder / TRIALS, error, "check the disk, or name another run") from None
+    else:
+        run.trials, run.notes = lines.trials, lines.notes
+    return run
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """The manifest of the run in `folder`.
+
+    Raises:
+        StoreError: it is not there, cannot be read, is damaged, or is of another schema.
+    """
+    path = folder / MANIFEST
+    try:
+        data = _parsed(path.read_bytes())
+        _check_schema(folder.name, data)
+        return Manifest.from_json(data)
+    except FileNotFoundError:
+        raise StoreError(f"{folder} is not a run: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise refused("read", path, error, "check the disk, or name another run") from None
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged ({error}): restore it, or name another run") from None
+
+
+def scan(file: IO[bytes] | FileIO) -> Lines:
+    """Every line that holds a trial, and a note for each that does not.
+
+    A last line without its newline was cut short by a kill or a power loss, unless what there is of it is
+    complete JSON: a prefix of an object never is.
+    """
+    lines = Lines()
+    for number, line in enumerate(file, start=1):
+        ended = line.endswith(b"\n")
+        if line.strip():
+            try:
+                data = _parsed(line)
+            except ValueError as error:
+                if not ended:
+                    lines.notes.append(
+                        f"line {number} of {TRIALS} is cut off after {len(line)} bytes: left out"
+                    )
+                    break
+                lines.notes.append(f"line {number} of {TRIALS} is not JSON ({error}): left out")
+            else:
+                _take(data, number, lines)
+        lines.whole_bytes += len(line)
+        lines.unended = not ended
+    return lines
+
+
+def _take(data: object, number: int, lines: Lines) -> None:
+    try:
+        lines.trials.append(Trial.from_json(data))
+    except ValueError as error:
+        lines.notes.append(f"line {number} of {TRIALS} is not a trial ({error}): left out")
+
+
+def _parsed(stored: bytes) -> object:
+    """The JSON value in these bytes.
+
+    Raises:
+        ValueError: they are not UTF-8, not JSON, or nested too deeply to be either's work.
+    """
+    try:
+        return json.loads(stored.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _check_schema(run: str, data: object) -> None:
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise StoreError(
+            f"run {run} has schema {shortened(schema)}, which no headbench writes: name another run"
+        )
+    if schema > SCHEMA_VERSION:
+        raise StoreError(
+            f"run {run} has schema {schema}, this headbench reads up to {SCHEMA_VERSION}: upgrade headbench"
+        )

@@ -1,0 +1,101 @@
+"""Stored runs by path or by name: reading one, several merged, or a reference; `RunWriter` writes one.
+
+A run is a folder, `manifest.json` written once and `trials.jsonl` appended and synced line by line.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from results.errors import StoreError, refused
+from results.merged import MergedRun, merge
+from results.run import MANIFEST, TRIALS, Run, load
+from results.writer import RunWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MergedRun", "Run", "RunWriter", "StoreError", "read"]
+
+REFERENCE = Path(__file__).parent / "reference"
+"""Committed runs: `<gpu>/<name>/`, each a run."""
+
+
+def read(where: str | Path) -> Run:
+    """A stored run: its folder, one of its two files, a folder of runs (merged), or a reference's name.
+
+    Raises:
+        StoreError: it is not there, is not a run, or is damaged beyond use; the message says what would do.
+    """
+    try:
+        return _read_folder(_locate(where))
+    except OSError as error:
+        raise refused("read", Path(where), error, "name another run") from None
+
+
+def _locate(where: str | Path) -> Path:
+    path = Path(where)
+    if not str(where).strip() or "\0" in str(where):
+        raise StoreError(f"{str(where)!r} is not a path: name a run's folder or a reference")
+    if path.name in (MANIFEST, TRIALS) and path.is_file():
+        return path.parent
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise StoreError(f"{path} is a file, not a run: name the folder that holds its {MANIFEST}")
+    named = REFERENCE / path
+    if not path.is_absolute() and ".." not in path.parts and named.is_dir():
+        return named
+    raise StoreError(f"no run at {path}{_nearest(path)}")
+
+
+def _read_folder(folder: Path) -> Run:
+    if (folder / MANIFEST).exists():
+        return load(folder)
+    if not (inside := runs_in(folder)):
+        raise StoreError(f"{folder} is not a run and holds none: it has no {MANIFEST}{_nearest(folder)}")
+    return _read_several(folder, inside)
+
+
+def _read_several(folder: Path, paths: Sequence[Path]) -> Run:
+    runs: list[Run] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            runs.append(load(path))
+        except StoreError as error:
+            problems.append(str(error))
+    if not runs:
+        raise StoreError(f"none of the {len(paths)} runs in {folder} can be read: {problems[0]}")
+    left_out = [f"left out: {problem}" for problem in problems]
+    if len(runs) == 1:
+        runs[0].notes += left_out
+        return runs[0]
+    return merge(folder, runs, left_out)
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs directly inside a folder, by name, which is also by age."""
+    return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+
+
+def _nearest(path: Path) -> str:
+    """`: the nearest are …`, else what runs there are, else how to make one."""
+    siblings = {run.name: str(run) for run in runs_in(path.parent)}
+    references = {str(run.relative_to(REFERENCE)): str(run.relative_to(REFERENCE)) for run in _references()}
+    known = references | siblings
+    close = get_close_matches(path.name, siblings, n=3) + get_close_matches(str(path), references, n=3)
+    if close:
+        return f": the nearest are {', '.join(known[name] for name in close)}"
+    newest = [*list(siblings)[-3:], *references]
+    return (
+        f": there are {', '.join(known[name] for name in newest)}"
+        if newest
+        else ": `headbench run` makes one"
+    )
+
+
+def _references() -> list[Path]:
+    return sorted(path.parent for path in REFERENCE.glob(f"*/*/{MANIFEST}"))

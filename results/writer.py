@@ -1,0 +1,186 @@
+"""Writing a run so that a kill, a power loss or a full disk loses at most the trial in hand."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import suppress
+from errno import ENOLCK, ENOTSUP
+from typing import TYPE_CHECKING, Any, Self
+
+from results.errors import StoreError, refused
+from results.run import MANIFEST, TRIALS, Run, load_manifest, scan
+
+if TYPE_CHECKING:
+    from io import FileIO
+    from pathlib import Path
+
+    from results.schema import Manifest, Trial
+
+
+class RunWriter:
+    """The one writer of a run, open for appending; `create` starts a run, `resume` continues one.
+
+    Holds an exclusive lock on trials.jsonl until closed or dead, whatever killed it.
+    """
+
+    def __init__(self, run: Run, file: FileIO) -> None:
+        self.run = run
+        self._file = file
+        self._end = file.seek(0, os.SEEK_END)
+        self._pending = b""
+
+    @classmethod
+    def create(cls, out: Path, manifest: Manifest) -> Self:
+        """Make the folder `<out>/<run_id>/` with its manifest and no trials.
+
+        Raises:
+            StoreError: `out` cannot be written to, or has a run of that name already.
+        """
+        path = out / manifest.run_id
+        other = "choose another folder with --out DIR"
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise refused("make the folder", out, error, other) from None
+        try:
+            path.mkdir()
+        except FileExistsError:
+            raise StoreError(
+                f"{path} is there already: continue it with --resume {path}, or {other}"
+            ) from None
+        except OSError as error:
+            raise refused("make the folder", path, error, other) from None
+        try:
+            # The manifest comes last: whoever sees a run sees one that is already locked.
+            run = Run(path, manifest)
+            file = _open_locked(run)
+            _write_whole(path / MANIFEST, _json(manifest.to_json(), indent=1) + b"\n")
+            _sync_folder(out)
+        except OSError as error:
+            _remove_unfinished(path)
+            raise refused("start a run in", path, error, other) from None
+        return cls(run, file)
+
+    @classmethod
+    def resume(cls, path: Path) -> Self:
+        """Reopen the run at `path`; text after its last whole line is cut off and reported in the notes.
+
+        Raises:
+            StoreError: it is not a run that can be read and written, or another process is writing it.
+        """
+        run = Run(path, load_manifest(path))
+        try:
+            file = _open_locked(run)
+            lines = scan(file)
+            run.trials, run.notes = lines.trials, run.notes + lines.notes
+            file.truncate(lines.whole_bytes)
+            writer = cls(run, file)
+            if lines.unended:
+                writer._store(b"\n")
+        except OSError as error:
+            raise refused(
+                "continue", path, error, "make it writable, or start a new run with --out DIR"
+            ) from None
+        return writer
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self.run.path
+
+    def append(self, trial: Trial) -> None:
+        """Store one trial; on return it is on the disk. It stays in `run.trials` whatever the disk says.
+
+        What an earlier append could not store goes with it, so that a disk with room again loses nothing.
+
+        Raises:
+            StoreError: the disk refused; the file still ends with a whole line as soon as it can be cut.
+        """
+        self.run.trials.append(trial)
+        try:
+            self._store(_json(trial.to_json()) + b"\n")
+        except OSError as error:
+            way_out = f"make it writable again, then continue with --resume {self.path}"
+            raise refused("store a trial in", self.path / TRIALS, error, way_out) from None
+
+    def close(self) -> None:
+        """Release the run for other writers."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _store(self, line: bytes) -> None:
+        self._pending += line
+        try:
+            self._file.seek(self._end)
+            _write_all(self._file, self._pending)
+            os.fsync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(self._end)
+            raise
+        self._end += len(self._pending)
+        self._pending = b""
+
+
+def _open_locked(run: Run) -> FileIO:
+    path = run.path / TRIALS
+    file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)  # noqa: PTH123, SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise StoreError(
+            f"run {run.path.name} is being written by another process: wait for it to end"
+        ) from None
+    except OSError as error:
+        if error.errno not in (ENOLCK, ENOTSUP):
+            file.close()
+            raise
+        run.notes.append(f"{path} cannot be locked on this file system: let no other process write it")
+    return file
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is either absent or complete, even after a power loss."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    with unfinished.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # some network file systems cannot sync a folder, and need not
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(file: FileIO, content: bytes) -> None:
+    """An unbuffered write may take less than it is given."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
+
+
+def _remove_unfinished(path: Path) -> None:
+    with suppress(OSError):
+        for name in (TRIALS, MANIFEST, f".{MANIFEST}.unfinished"):
+            (path / name).unlink(missing_ok=True)
+        path.rmdir()
+
+
+def _json(plain: dict[str, Any], indent: int | None = None) -> bytes:
+    separators = (",", ":") if indent is None else None
+    return json.dumps(plain, indent=indent, separators=separators, allow_nan=False).encode()
