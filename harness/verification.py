@@ -65,8 +65,8 @@ def compare(
 
 
 def explain(verification: Verification) -> str:
-    """One line: what was compared, how far off it is, and which limit that breaks."""
-    when = f"checked {verification.when}: "
+    """One line: when it was checked (`before` or `after`), how far off it is, and which limit that breaks."""
+    when = f"{verification.when} timing: "
     if verification.relative_error is None or verification.worst_row_error is None:
         return when + (verification.reason or "no error could be computed")
     figures = (

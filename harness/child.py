@@ -1,0 +1,124 @@
+"""The parent's end: start a fresh Python process, read its events, notice silence, keep the tail of what it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TAIL_BYTES = 4096
+CHUNK_BYTES = 1 << 16
+
+
+class Silent(Exception):
+    """The child sent no event for longer than it may."""
+
+
+class Child:
+    """A fresh `python -m <module>` that was handed one job. Use as a context manager: it never outlives the block."""
+
+    def __init__(self, module: str, job: dict[str, Any], silence_s: float) -> None:
+        self.silence_s = silence_s
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is the parent's to handle
+        )
+        self._tail = b""
+        self._hand_over(job)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Events in order, until the child has ended.
+
+        Raises:
+            Silent: none came for `self.silence_s` seconds (it may be changed on the way); the child still runs.
+        """
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        pending = b""
+        heard = time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            selector.register(self._process.stderr, selectors.EVENT_READ)
+            while selector.get_map():
+                if time.monotonic() - heard > self.silence_s:
+                    raise Silent
+                ready = selector.select(timeout=0.2)
+                if not ready and self._process.poll() is not None:
+                    break  # a grandchild may hold the pipes open for ever
+                for key, _ in ready:
+                    chunk = os.read(key.fd, CHUNK_BYTES)
+                    if not chunk:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is self._process.stderr:
+                        self._tail = (self._tail + chunk)[-TAIL_BYTES:]
+                    else:
+                        *lines, pending = (pending + chunk).split(b"\n")
+                        heard = time.monotonic()
+                        yield from (json.loads(line) for line in lines)
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End the child and whatever it started, at once; harmless when it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None and not pipe.closed:
+                pipe.close()
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def how_it_ended(self) -> str:
+        """One line: the signal or exit code, and the last line it printed."""
+        code = self._process.poll()
+        if code is None:
+            how = "is still running"
+        elif code < 0:
+            how = f"was ended by {_signal_name(-code)}"
+            if -code == signal.SIGKILL:
+                how += " (from outside, or by the system for want of memory)"
+        else:
+            how = f"ended with exit code {code}"
+        said = self.last_line()
+        return f"{how}: {said}" if said else how
+
+    def last_line(self) -> str:
+        """The last line the child printed that is not blank."""
+        lines = self._tail.decode("utf-8", errors="replace").split("\n")
+        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+    def _hand_over(self, job: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass  # it died at once: `events` ends and `how_it_ended` says how
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,175 @@
+"""The command line. Only what a help text needs is imported here; each command imports its work when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+app = typer.Typer(
+    help="Which layout of multi-head attention does your GPU like, and why: verified, measured, ranked.",
+    rich_markup_mode=None,  # a rich help text takes twice as long to print
+    add_completion=False,
+    no_args_is_help=False,
+)
+
+Values = Optional[list[str]]  # noqa: UP045 - typer evaluates this at run time on every Python it supports
+
+
+def _values(option: str, text: str) -> typer.models.OptionInfo:
+    info: typer.models.OptionInfo = typer.Option(option, help=text, metavar="VALUES", show_default=False)
+    return info
+
+
+@app.callback(invoke_without_command=True)
+def top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Say what can be done when nothing was asked for."""
+    if version:
+        from harness import __version__
+
+        print(f"headbench {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        from harness.errors import UsageError
+
+        raise UsageError("nothing to do: run, list or report? (headbench --help tells more)")
+
+
+@app.command()
+def run(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every variant of every stage, default shapes.")
+    ] = False,
+    stage: Annotated[Values, _values("--stage", "qkv, attention, output, sublayer.")] = None,
+    variant: Annotated[Values, _values("--variant", "Variants by name; `headbench list` shows them.")] = None,
+    model: Annotated[Values, _values("--model", "Presets by name.  [default: all four]")] = None,
+    head_dim: Annotated[
+        Values,
+        _values(
+            "--head-dim",
+            "Sweep head_dim: n_head stays and d_model follows, or with --d-model n_head follows.",
+        ),
+    ] = None,
+    n_head: Annotated[Values, _values("--n-head", "Heads.  [default: the model's]")] = None,
+    d_model: Annotated[Values, _values("--d-model", "Width.  [default: the model's]")] = None,
+    batch: Annotated[
+        Values, _values("--batch", "Sequences at once.  [default: 1,32 on a GPU, 1 on a CPU]")
+    ] = None,
+    seq_len: Annotated[
+        Values, _values("--seq-len", "Tokens a sequence.  [default: 1024 on a GPU, 256 on a CPU]")
+    ] = None,
+    mask: Annotated[Values, _values("--mask", "causal, full.  [default: causal]")] = None,
+    dtype: Annotated[
+        Values, _values("--dtype", "bf16, fp16, tf32, fp32.  [default: bf16 on a GPU, fp32 on a CPU]")
+    ] = None,
+    device: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="cpu, cuda or cuda:N.  [default: the GPU if there is one]", show_default=False),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One replicate, 10 s, andrea-120m unless shapes are chosen.")
+    ] = False,
+    budget: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="Time to spend, as 90s or 5m.  [default: 120s on a GPU, 75s on a CPU]", show_default=False
+        ),
+    ] = None,
+    replicates: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="Fresh processes, each measuring everything.  [default: 3]", show_default=False),
+    ] = None,
+    silence: Annotated[
+        str, typer.Option(help="A case that shows no sign of life for so long has timed out.")
+    ] = "60s",
+    seed: Annotated[int, typer.Option(help="Seed of the inputs and of every order.")] = 0,
+    plugin: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(
+            help="A Python file that adds variants; may be repeated.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder that runs go to, one folder each.", metavar="DIR")] = Path(
+        "results/runs"
+    ),
+    resume: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="Measure only what this run still lacks, with its own settings.",
+            metavar="RUN",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+) -> None:
+    """Verify, measure and rank variants. Options that take VALUES take several: --head-dim 32,64,72."""
+    from harness import run_command
+    from harness.request import Selection, parse_seconds, split_counts, split_values
+
+    options = run_command.Options(
+        selection=Selection(
+            stages=split_values(stage or ()),
+            variants=split_values(variant or ()),
+            models=split_values(model or ()),
+            d_model=split_counts("--d-model", d_model or ()),
+            n_head=split_counts("--n-head", n_head or ()),
+            head_dim=split_counts("--head-dim", head_dim or ()),
+            batch=split_counts("--batch", batch or ()),
+            seq_len=split_counts("--seq-len", seq_len or ()),
+            masks=split_values(mask or ()),
+            dtypes=split_values(dtype or ()),
+        ),
+        everything=everything,
+        quick=quick,
+        device=device,
+        budget_s=parse_seconds("--budget", budget) if budget is not None else None,
+        replicates=replicates,
+        silence_s=parse_seconds("--silence", silence),
+        seed=seed,
+        plugins=tuple(plugin or ()),
+        out=out,
+    )
+    if resume is not None:
+        code = run_command.resume(resume, options)
+    elif dry_run:
+        code = run_command.dry_run(options)
+    else:
+        code = run_command.start(options)
+    raise typer.Exit(code)
+
+
+@app.command("list")
+def list_(
+    device: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="cpu, cuda or cuda:N.  [default: the GPU if there is one]", show_default=False),
+    ] = None,
+    plugin: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(
+            help="A Python file that adds variants; may be repeated.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Stages, their variants (what each needs, and whether this machine has it), and the model presets."""
+    from harness import list_command
+
+    list_command.show(device, tuple(plugin or ()))
+
+
+@app.command()
+def report(
+    run: Annotated[str, typer.Argument(help="A run's folder, a folder of runs, or a reference's name.")],
+    csv: Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Manifest and records, as JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")] = False,
+) -> None:
+    """Show a stored run again, or export it to stdout."""
+    from harness import report_command
+
+    chosen = [name for name, wanted in (("csv", csv), ("json", json), ("markdown", markdown)) if wanted]
+    report_command.show(run, chosen)

@@ -1,0 +1,165 @@
+"""What a run ran on: captured once, in a process of its own, so that the parent never touches CUDA."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from harness import __version__
+from harness.errors import UsageError
+from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
+from harness.peaks import peaks_of
+
+VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "OMP_NUM_THREADS")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def capture(wanted: str | None) -> dict[str, Any]:
+    """Everything a manifest says of the machine, for the device asked for (None: the GPU if there is one).
+
+    Raises:
+        UsageError: `wanted` is a CUDA device and there is none.
+    """
+    import torch
+
+    device, notices = choose_device(wanted)
+    gpu = _gpu(device) if device.startswith("cuda") else None
+    return {
+        "device": device,
+        "notices": notices,
+        "gpu": gpu,
+        "gpu_reason": None if gpu else "the run is on the CPU",
+        "cpu": {"name": _cpu_name(), "cores": os.cpu_count(), "memory_bytes": _memory_bytes()},
+        "peaks": peaks_of(gpu["name"]) if gpu else {},
+        "torch": _torch_facts(torch),
+        "packages": {
+            "numpy": _version("numpy"),
+            "cupy": _version("cupy-cuda13x"),
+            "triton": _version("triton"),
+        },
+        "variables": {name: os.environ.get(name) for name in VARIABLES},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "headbench": __version__,
+        "git": _git(),
+    }
+
+
+def choose_device(wanted: str | None) -> tuple[str, list[str]]:
+    """The device to measure and what must be said about it first.
+
+    Raises:
+        UsageError: `wanted` names a CUDA device that is not there, or is no device's name.
+    """
+    import torch
+
+    kind, _, index = (wanted or "").partition(":")
+    if kind not in ("", "cpu", "cuda") or (index and (kind != "cuda" or not index.isdigit())):
+        raise UsageError(f"device {wanted!r} is unknown: cpu, cuda or cuda:N would do")
+    usable = torch.cuda.is_available()
+    unused_gpu = None if usable else _unused_gpu(torch)
+    if kind == "cuda":
+        if not usable:
+            raise UsageError(
+                f"device {wanted!r} is not there: {unused_gpu or 'no CUDA device: --device cpu would do'}"
+            )
+        if index and int(index) >= torch.cuda.device_count():
+            last = torch.cuda.device_count() - 1
+            raise UsageError(f"device {wanted!r} is not there: the last CUDA device is cuda:{last}")
+        return f"cuda:{index or 0}", []
+    if kind == "cpu" or not usable:
+        return "cpu", [
+            unused_gpu or ("measuring the CPU, as asked" if kind else "no CUDA device: measuring the CPU")
+        ]
+    return "cuda:0", []
+
+
+def _unused_gpu(torch: Any) -> str | None:
+    """One line on a GPU that NVML sees and torch cannot use, with both ways out."""
+    seen = gpus_seen()
+    if not seen:
+        return None
+    name, driver = seen[0]
+    built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
+    return (
+        f"NVML sees {name} (driver {driver}), but torch {torch.__version__} is {built} and cannot use it: "
+        f"install a torch build for a CUDA this driver supports, or update the driver; measuring the CPU meanwhile"
+    )
+
+
+def _gpu(device: str) -> dict[str, Any]:
+    import torch
+
+    facts = torch.cuda.get_device_properties(device)
+    gpu: dict[str, Any] = {
+        "name": facts.name,
+        "uuid": f"GPU-{facts.uuid}",
+        "capability": [facts.major, facts.minor],
+        "sm_count": facts.multi_processor_count,
+        "memory_bytes": facts.total_memory,
+        "l2_bytes": facts.L2_cache_size,
+    }
+    try:
+        nvml = Nvml.open(gpu["uuid"])
+    except NvmlUnavailable as error:
+        return {**gpu, "nvml_reason": str(error)}
+    return {
+        **gpu,
+        "driver": nvml.driver,
+        "power_limit_w": nvml.power_limit_w(),
+        "max_sm_clock_mhz": nvml.max_sm_clock_mhz(),
+        "sm_clock_mhz": nvml.sm_clock_mhz(),
+        "temperature_c": nvml.temperature_c(),
+        "nvml_reason": None,
+    }
+
+
+def _torch_facts(torch: Any) -> dict[str, Any]:
+    return {
+        "version": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None,
+        "threads": torch.get_num_threads(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "reduced_precision_reduction": torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+    }
+
+
+def _git() -> dict[str, Any] | None:
+    """The commit headbench itself runs from and whether the tree was clean; None outside a checkout."""
+    try:
+        commit, status = (
+            subprocess.run(
+                ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True, timeout=10
+            )
+            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit.stdout.strip(), "clean": not status.stdout.strip()}
+
+
+def _version(distribution: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,30 @@
+"""The faults a user can cause or must hear of. Each is one line; the command line turns it into an exit code."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class HeadbenchError(Exception):
+    """Something ended the command; `exit_code` is the process's."""
+
+    exit_code = 1
+
+
+class UsageError(HeadbenchError):
+    """A wrong option or combination, or a device that is not there: exit 2."""
+
+    exit_code = 2
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """`<kind> <name> is unknown`, with the nearest known names, or all of them when none is near."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        return UsageError(f"{kind} {name!r} is unknown: did you mean {' or '.join(near)}?")
+    return UsageError(f"{kind} {name!r} is unknown: {', '.join(names)} are known")

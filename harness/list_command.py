@@ -1,0 +1,60 @@
+"""`list`: what can be measured, and whether this machine has what it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.probe import look
+from variants.presets import PRESETS
+from variants.stage import STAGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.plan import VariantFacts
+
+
+def show(device: str | None, plugins: tuple[Path, ...]) -> None:
+    """Print stages with their variants, and presets."""
+    environment, variants = look(device, plugins)
+    console = Console(highlight=False) if Console().is_terminal else Console(highlight=False, width=100)
+    for notice in environment["notices"]:
+        console.print(Text(notice))
+    for stage in STAGES.values():
+        console.print()
+        console.print(Text(f"{stage.name}: {stage.summary}", style="bold"))
+        console.print(Text(f"arrives as {stage.arrives}; compared with {stage.baseline}"))
+        console.print(_variants([v for v in variants if v.stage == stage.name]))
+    console.print()
+    console.print(Text("presets", style="bold"))
+    console.print(_presets())
+
+
+def _variants(variants: list[VariantFacts]) -> Table:
+    table = _table("variant", "here", "hypothesis")
+    for variant in variants:
+        here = f"no: {variant.missing}" if variant.missing else "yes"
+        table.add_row(Text(variant.name), Text(here), Text(variant.hypothesis))
+    return table
+
+
+def _presets() -> Table:
+    table = _table(
+        "model", "d_model", "n_head", "head_dim", "n_layer", "context", "where the figures come from"
+    )
+    for preset in PRESETS.values():
+        sizes = (preset.d_model, preset.n_head, preset.head_dim, preset.n_layer, preset.context)
+        table.add_row(preset.name, *map(str, sizes), preset.source)
+    return table
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table

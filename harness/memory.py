@@ -1,0 +1,47 @@
+"""Peak memory of one call above what was resident before it, as the device's allocator counts it."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import torch
+
+from results.schema import Memory
+
+if TYPE_CHECKING:
+    from harness.timers import Call
+
+CUDA_SOURCE = "PyTorch's CUDA allocator: tensors, no CUDA context"
+CPU_SOURCE = "PyTorch's profiler: tensors allocated and freed during one call"
+
+
+def peak_of(call: Call, device: torch.device) -> Memory:
+    """Run `call` once, untimed, and say how much memory it needed at its peak, its output included."""
+    return _cuda_peak(call) if device.type == "cuda" else _cpu_peak(call)
+
+
+def _cuda_peak(call: Call) -> Memory:
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    resident = torch.cuda.memory_allocated()
+    output = call()
+    torch.cuda.synchronize()
+    peak = torch.cuda.max_memory_allocated()
+    del output
+    return Memory(peak - resident, resident, torch.cuda.memory_reserved(), CUDA_SOURCE)
+
+
+def _cpu_peak(call: Call) -> Memory:
+    """A CPU has no such counter: the profiler's record of every allocation is added up instead."""
+    from torch.autograd.profiler import MEMORY_EVENT_NAME, profile
+
+    with profile(use_device=None, profile_memory=True) as record:
+        output = call()
+        del output
+    events = getattr(record.kineto_results, "events", list)()
+    changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == MEMORY_EVENT_NAME]
+    if not changes:
+        return Memory(source=CPU_SOURCE, reason="PyTorch's profiler recorded no allocation")
+    in_use = accumulate(change for _, change in sorted(changes, key=lambda change: change[0]))
+    return Memory(max(0, *in_use), source=CPU_SOURCE)

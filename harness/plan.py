@@ -1,0 +1,154 @@
+"""The plan: stages × shapes × variants as groups of cases, with a reason for every case that is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import UsageError, unknown
+from harness.request import Selection, defaults_for
+from results.schema import Case, Outcome
+from variants.shape import Shape
+from variants.stage import STAGES
+
+FORWARD = "forward"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFacts:
+    """What the parent knows of a variant without importing it; the probe sends these."""
+
+    stage: str
+    name: str
+    file: str
+    hypothesis: str
+    needs: str
+    missing: str | None
+    dtypes: tuple[str, ...] | None
+
+    def left_out(self, shape: Shape, device: str) -> tuple[Outcome, str] | None:
+        """Why this variant is not measured at this shape, or None."""
+        if self.missing:
+            return Outcome.UNAVAILABLE, self.missing
+        if shape.dtype == "tf32" and device == "cpu":
+            return Outcome.UNSUPPORTED, "tf32 is a tensor-core format: it needs a CUDA device"
+        if self.dtypes is not None and shape.dtype not in self.dtypes:
+            return Outcome.UNSUPPORTED, f"computes in {' or '.join(self.dtypes)}, not in {shape.dtype}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The cases of one stage × shape × direction: interleaved, ranked and compared with each other."""
+
+    stage: str
+    shape: Shape
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Groups to measure, and the cases left out, each with its outcome and reason. `cases` is the whole grid."""
+
+    groups: tuple[Group, ...]
+    left_out: tuple[tuple[Case, Outcome, str], ...]
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Every case of the grid, group by group, the ones left out after the others."""
+        grid = {case.group: list(group.cases) for group in self.groups for case in group.cases[:1]}
+        for case, _, _ in self.left_out:
+            grid.setdefault(case.group, []).append(case)
+        return tuple(case for cases in grid.values() for case in cases)
+
+    @property
+    def measured(self) -> int:
+        """How many cases each replicate measures."""
+        return sum(len(group.cases) for group in self.groups)
+
+
+def make_plan(selection: Selection, variants: list[VariantFacts], environment: dict[str, Any]) -> Plan:
+    """Expand the selection for the machine that `environment` describes.
+
+    Raises:
+        UsageError: a variant is unknown, or a shape cannot fit this machine's memory.
+    """
+    device = environment["device"]
+    chosen = _choose(selection, variants)
+    shapes = selection.shapes(defaults_for(device))
+    groups, left_out = [], []
+    for stage in STAGES:
+        of_stage = [v for v in chosen if v.stage == stage]
+        for shape in shapes if of_stage else ():
+            _refuse_absurd(stage, shape, environment)
+            refusals = {v.name: v.left_out(shape, device) for v in of_stage}
+            cases = {v.name: case_of(stage, v.name, shape) for v in of_stage}
+            left_out += [(cases[name], *refusal) for name, refusal in refusals.items() if refusal]
+            measured = tuple(case for name, case in cases.items() if not refusals[name])
+            if measured:
+                groups.append(Group(stage, shape, measured))
+    return Plan(tuple(groups), tuple(left_out))
+
+
+def case_of(stage: str, variant: str, shape: Shape) -> Case:
+    """The stored identity of a forward case."""
+    return Case(
+        stage=stage,
+        variant=variant,
+        direction=FORWARD,
+        batch=shape.batch,
+        seq_len=shape.seq_len,
+        d_model=shape.d_model,
+        n_head=shape.n_head,
+        head_dim=shape.head_dim,
+        causal=shape.causal,
+        dtype=shape.dtype,
+    )
+
+
+def shape_of(case: Case) -> Shape:
+    """The shape a stored case was measured at."""
+    return Shape(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype)
+
+
+def group_cases(cases: list[Case]) -> tuple[Group, ...]:
+    """Stored cases as groups again, in their order."""
+    grouped: dict[str, list[Case]] = {}
+    for case in cases:
+        grouped.setdefault(case.group, []).append(case)
+    return tuple(Group(of[0].stage, shape_of(of[0]), tuple(of)) for of in grouped.values())
+
+
+def _choose(selection: Selection, variants: list[VariantFacts]) -> list[VariantFacts]:
+    stages = selection.stages or tuple(STAGES)
+    candidates = [v for v in variants if v.stage in stages]
+    known = sorted({v.name for v in candidates})
+    for name in selection.variants:
+        if name in known:
+            continue
+        elsewhere = sorted({v.stage for v in variants if v.name == name})
+        if elsewhere:
+            raise UsageError(
+                f"variant {name!r} belongs to {', '.join(elsewhere)}, not to {', '.join(stages)}"
+            )
+        raise unknown("variant", name, known)
+    return [v for v in candidates if not selection.variants or v.name in selection.variants]
+
+
+def _refuse_absurd(stage: str, shape: Shape, environment: dict[str, Any]) -> None:
+    """Refuse, before anything is allocated, a shape whose inputs and output alone exceed the memory."""
+    owner = environment["gpu"] or environment["cpu"]
+    need, have = STAGES[stage].least_bytes(shape), owner["memory_bytes"]
+    if need > have:
+        raise UsageError(
+            f"{stage} at {shape} needs at least {_size(need)} for its inputs and output, {owner['name']} has "
+            f"{_size(have)}: a smaller --batch or --seq-len would do"
+        )
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} EiB"

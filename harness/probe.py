@@ -1,0 +1,96 @@
+"""A short-lived child that looks at the machine and at the variants, so that the parent imports no torch.
+
+It answers with one event: `facts` (environment and variants) or `refused` (a usage error and its message).
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.channel import Channel
+from harness.child import Child, Silent
+from harness.errors import HeadbenchError, UsageError
+from harness.plan import VariantFacts
+
+if TYPE_CHECKING:
+    from variants.registry import Registry
+    from variants.variant import Machine
+
+START_S = 300.0
+"""A first import of torch from a slow disk can take minutes."""
+
+
+def look(device: str | None, plugins: tuple[Path, ...]) -> tuple[dict[str, Any], list[VariantFacts]]:
+    """The environment and the variants, found by a process that ends before anything is measured.
+
+    Raises:
+        UsageError: the device is not there, or a plugin cannot be used.
+        HeadbenchError: torch cannot be imported, or the process died.
+    """
+    job = {"device": device, "plugins": [str(path) for path in plugins]}
+    with Child("harness.probe", job, START_S) as child:
+        try:
+            events = list(child.events())
+        except Silent:
+            raise HeadbenchError(
+                f"looking at this machine took more than {START_S:g} s: {child.last_line()}"
+            ) from None
+        for event in events:
+            if event["event"] == "refused":
+                raise UsageError(event["message"])
+            if event["event"] == "facts":
+                return event["environment"], [_variant_facts(facts) for facts in event["variants"]]
+        raise HeadbenchError(f"the process that looks at this machine {child.how_it_ended()}")
+
+
+def main() -> None:
+    """The child: answer the job on stdin."""
+    channel = Channel()
+    # Imported only now: a torch that cannot be imported must end as a message, not before there is a channel.
+    from harness.environment import capture
+    from variants.registry import PluginError, discover
+    from variants.variant import Machine
+
+    try:
+        environment = capture(channel.job["device"])
+        registry = discover([Path(path) for path in channel.job["plugins"]])
+    except (UsageError, PluginError) as error:
+        channel.send("refused", message=str(error))
+        return
+    gpu = environment["gpu"]
+    capability = (gpu["capability"][0], gpu["capability"][1]) if gpu else None
+    machine = Machine(environment["device"].partition(":")[0], capability)
+    channel.send("facts", environment=environment, variants=describe(registry, machine))
+
+
+def describe(registry: Registry, machine: Machine) -> list[dict[str, Any]]:
+    """Every variant as plain values, the ones whose file failed to import among them, with the reason."""
+    found = [
+        VariantFacts(
+            stage=stage,
+            name=name,
+            file=str(registry.files[stage, name]),
+            hypothesis=(inspect.getdoc(variant) or "").partition("\n")[0],
+            needs=str(variant.requires),
+            missing=variant.requires.missing(machine),
+            dtypes=variant.requires.dtypes,
+        )
+        for (stage, name), variant in registry.variants.items()
+    ]
+    broken = [
+        VariantFacts(broken.stage, broken.name, str(broken.file), "", "", broken.reason, None)
+        for broken in registry.broken
+    ]
+    return [asdict(facts) for facts in found + broken]
+
+
+def _variant_facts(facts: dict[str, Any]) -> VariantFacts:
+    dtypes = facts["dtypes"]
+    return VariantFacts(**{**facts, "dtypes": tuple(dtypes) if dtypes else None})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""`run`: from options to a stored, shown run. The script of a run's life, as the parent sees it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sys
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import __version__
+from harness.errors import HeadbenchError, UsageError
+from harness.plan import Plan, make_plan
+from harness.probe import look
+from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
+from results.schema import Manifest
+from results.store import Run, RunWriter, StoreError
+from variants.presets import PRESETS
+from variants.stage import STAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INTERRUPTED = 130
+SAME_MACHINE = (("device",), ("gpu", "name"), ("torch", "version"), ("torch", "cuda"), ("cpu", "name"))
+"""What must be as it was for a run to be resumed: trials from two machines are not one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line said of a run; None leaves a setting to the device's default."""
+
+    selection: Selection = field(default_factory=Selection)
+    everything: bool = False
+    quick: bool = False
+    device: str | None = None
+    budget_s: float | None = None
+    replicates: int | None = None
+    silence_s: float = SILENCE_S
+    seed: int = 0
+    plugins: tuple[Path, ...] = ()
+    out: Path = Path("results/runs")
+
+
+def start(options: Options) -> int:
+    """Plan, measure, show; the exit code.
+
+    Raises:
+        UsageError: something asked for is not there or does not fit.
+        HeadbenchError: the run cannot be stored, or cannot go on.
+    """
+    plan, environment = _plan(options)
+    settings = _settings(options, environment)
+    _announce(plan, environment, settings)
+    manifest = Manifest(
+        run_id=_run_id(environment),
+        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        headbench_version=__version__,
+        command=["headbench", *sys.argv[1:]],
+        replicates=settings["replicates"],
+        settings=settings,
+        environment=environment,
+        baselines={name: stage.baseline for name, stage in STAGES.items()},
+        cases=plan.cases,
+    )
+    with _storing(lambda: RunWriter.create(options.out, manifest)) as writer:
+        return _measure(writer, settings["budget_s"], plan)
+
+
+def dry_run(options: Options) -> int:
+    """Print what would run and what would be left out, with reasons."""
+    plan, environment = _plan(options)
+    _announce(plan, environment, _settings(options, environment))
+    for group in plan.groups:
+        print(f"  {group.stage:10} {group.shape}: {', '.join(case.variant for case in group.cases)}")
+    for reason in dict.fromkeys(f"{outcome.value}: {reason}" for _, outcome, reason in plan.left_out):
+        left = sorted({c.variant for c, o, r in plan.left_out if f"{o.value}: {r}" == reason})
+        print(f"  left out, {reason}: {', '.join(left)}")
+    return 0
+
+
+def resume(path: Path, options: Options) -> int:
+    """Measure what the run at `path` lacks, with its own settings; only --budget may be given anew.
+
+    Raises:
+        UsageError: other options are given, or the machine or a plugin is not the one it was.
+    """
+    own_budget = replace(options, budget_s=None)
+    if own_budget != Options(out=options.out):
+        raise UsageError(
+            f"--resume {path} takes its settings from the run: only --budget may be given beside it"
+        )
+    with _storing(lambda: RunWriter.resume(path)) as writer:
+        settings = writer.run.manifest.settings
+        plugins = tuple(Path(plugin["path"]) for plugin in settings["plugins"])
+        environment, _ = look(writer.run.manifest.environment["device"], plugins)
+        _refuse_changes(writer.run, environment, plugins)
+        missing = len(writer.run.missing())
+        whole = writer.run.manifest.replicates * len(writer.run.manifest.cases)
+        budget_s = options.budget_s or max(5.0, settings["budget_s"] * missing / whole)
+        print(f"resuming {writer.path}: {missing} trials are missing, about {budget_s:.0f} s")
+        return _measure(writer, budget_s, None)
+
+
+def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
+    if not (options.everything or options.quick or options.selection != Selection()):
+        raise UsageError(
+            f"nothing selected: --all, or any of --stage ({', '.join(STAGES)}), --model ({', '.join(PRESETS)}), "
+            f"--variant, --head-dim, --n-head, --d-model, --batch, --seq-len, --mask, --dtype"
+        )
+    if options.replicates is not None and not 1 <= options.replicates <= 100:
+        raise UsageError(f"--replicates {options.replicates} is out of range: 1 to 100 would do")
+    environment, variants = look(options.device, options.plugins)
+    selection = options.selection
+    if options.quick and not (
+        selection.models or selection.d_model or selection.n_head or selection.head_dim
+    ):
+        selection = replace(selection, models=(QUICK_MODEL,))
+    plan = make_plan(selection, variants, environment)
+    if not plan.groups:
+        reasons = "; ".join(dict.fromkeys(reason for _, _, reason in plan.left_out))
+        raise UsageError(f"nothing to measure: {reasons or 'the selection names no variant'}")
+    return plan, environment
+
+
+def _settings(options: Options, environment: dict[str, Any]) -> dict[str, Any]:
+    budget_s = QUICK_BUDGET_S if options.quick else defaults_for(environment["device"]).budget_s
+    return {
+        "budget_s": options.budget_s or budget_s,
+        "replicates": options.replicates or (1 if options.quick else REPLICATES),
+        "silence_s": options.silence_s,
+        "seed": options.seed,
+        "plugins": [{"path": str(path.resolve()), "sha256": _sha256(path)} for path in options.plugins],
+    }
+
+
+def _announce(plan: Plan, environment: dict[str, Any], settings: dict[str, Any]) -> None:
+    for notice in environment["notices"]:
+        print(notice)
+    machine = environment["gpu"] or environment["cpu"]
+    count = len(plan.groups)
+    print(
+        f"{plan.measured} cases in {count} {'group' if count == 1 else 'groups'} × {settings['replicates']} "
+        f"{'replicate' if settings['replicates'] == 1 else 'replicates'} on {machine['name']}, "
+        f"{len(plan.left_out)} cases left out; about {settings['budget_s']:.0f} s",
+        flush=True,
+    )
+
+
+def _run_id(environment: dict[str, Any]) -> str:
+    machine = environment["gpu"]["name"] if environment["gpu"] else "cpu"
+    name = "-".join("".join(c if c.isalnum() else " " for c in machine.lower()).split())
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(2)}"
+
+
+def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
+    try:
+        return opened()
+    except StoreError as error:
+        raise HeadbenchError(str(error)) from error
+
+
+def _measure(writer: RunWriter, budget_s: float, plan: Plan | None) -> int:
+    """Measure and show; whatever ends the measuring, what is there is shown first."""
+    from harness.progress import Progress
+    from harness.report_command import print_report
+    from harness.runner import Runner, unmeasured
+
+    run, fault, code = writer.run, None, 0
+    try:
+        for case, outcome, reason in plan.left_out if plan else ():
+            writer.append(unmeasured(case, 0, outcome, reason))
+        with Progress(len(run.missing()), 0, run.manifest.replicates) as progress:
+            Runner(writer, progress).run(budget_s)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except StoreError as error:
+        fault = HeadbenchError(str(error))
+    except HeadbenchError as error:
+        fault = error
+    print_report(run)
+    if fault:
+        raise fault
+    if code == INTERRUPTED:
+        print(
+            f"interrupted: what was measured is stored; go on with: headbench run --resume {writer.path}",
+            file=sys.stderr,
+        )
+        return code
+    return int(any(trial.outcome.failed for trial in run.trials))
+
+
+def _refuse_changes(run: Run, environment: dict[str, Any], plugins: tuple[Path, ...]) -> None:
+    for keys in SAME_MACHINE:
+        was, now = _at(run.manifest.environment, keys), _at(environment, keys)
+        if was != now:
+            raise UsageError(
+                f"{run.path} cannot be resumed here: {' '.join(keys)} was {was}, is {now}; start a new run instead"
+            )
+    for plugin, path in zip(run.manifest.settings["plugins"], plugins, strict=True):
+        if _sha256(path) != plugin["sha256"]:
+            raise UsageError(
+                f"{run.path} cannot be resumed: plugin {path} has changed since; start a new run instead"
+            )
+
+
+def _at(environment: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    value: Any = environment
+    for key in keys:
+        value = value.get(key) if value else None
+    return value
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,130 @@
+"""The timed brackets: one small object per timing mode, each asking one question.
+
+    isolated  how long does the GPU need for one call, caches cold, launches hidden?
+    eager     what does a Python caller wait for, launches included?
+    graph     how long does one replay take when the call is captured in a CUDA graph and replayed back to back?
+
+A timer is made once per process; `bracket(call)` binds it to one call; `bracket.sample()` takes one sample.
+Nothing but the call stands between the two clock readings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Call = Callable[[], object]
+Clock = Callable[[], int]
+
+EAGER_LOOP_S = 2e-3
+"""An eager sample loops for about this long, so that its one synchronise at the end weighs little."""
+
+GRAPH_LOOP_S = 0.5e-3
+MAX_QUEUED_LAUNCHES = 500
+"""A held stream accepts about 1,000 launches before the host must wait for the GPU, which would wait for the host."""
+
+
+class Unmeasurable(Exception):
+    """This call cannot be timed in this mode; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample: seconds per call, and what was odd about it, if anything."""
+
+    span_s: float
+    flag: str | None = None
+
+
+class Bracket(Protocol):
+    """One call ready to be timed in one mode. `floor_s` is what an empty bracket reads, where that is known."""
+
+    calls_per_sample: int
+    resolution_s: float
+    floor_s: float | None
+
+    def sample(self) -> Sample:
+        """Take one sample."""
+
+    def close(self) -> None:
+        """Let go of what the bracket holds (a captured graph and its memory)."""
+
+
+class Timer(Protocol):
+    """One timing mode on one device."""
+
+    mode: str
+
+    def bracket(self, call: Call) -> Bracket:
+        """Bind the timer to a call.
+
+        Raises:
+            Unmeasurable: the call cannot be timed in this mode.
+        """
+
+
+class EagerTimer:
+    """Host clock around a loop of calls, one synchronise at its end; on any device."""
+
+    mode = "eager"
+
+    def __init__(self, synchronize: Call, clock: Clock = time.perf_counter_ns) -> None:
+        self._synchronize = synchronize
+        self._clock = clock
+
+    def bracket(self, call: Call) -> Bracket:
+        """Bind to `call`, which has run before: its next runs decide how many make one sample."""
+        return _EagerBracket(call, self._synchronize, self._clock)
+
+
+class _EagerBracket:
+    floor_s = None
+    resolution_s = time.get_clock_info("perf_counter").resolution
+
+    def __init__(self, call: Call, synchronize: Call, clock: Clock) -> None:
+        self._call, self._synchronize, self._clock = call, synchronize, clock
+        self.calls_per_sample = 1
+        once_s = min(self.sample().span_s for _ in range(2))
+        self.calls_per_sample = calls_filling(EAGER_LOOP_S, once_s)
+
+    def sample(self) -> Sample:
+        call, calls = self._call, range(self.calls_per_sample)
+        self._synchronize()
+        start = self._clock()
+        for _ in calls:
+            call()
+        self._synchronize()
+        return Sample((self._clock() - start) * 1e-9 / self.calls_per_sample)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def calls_filling(seconds: float, once_s: float, at_most: int = 200) -> int:
+    """How many calls of `once_s` fill `seconds`: at least 1, and a bounded number when the clock reads 0."""
+    if once_s <= 0:
+        return at_most
+    return max(1, min(at_most, round(seconds / once_s)))
+
+
+def timers_for(device: str) -> list[Timer]:
+    """The timing modes of a device: eager alone on a CPU, all three on a GPU."""
+    if device == "cpu":
+        return [EagerTimer(synchronize=_nothing)]
+    import torch
+
+    from harness.cuda_timers import GraphTimer, IsolatedTimer, StreamHold
+
+    hold = StreamHold()
+    timers: list[Any] = [
+        IsolatedTimer(hold),
+        EagerTimer(synchronize=torch.cuda.synchronize),
+        GraphTimer(hold),
+    ]
+    return timers
+
+
+def _nothing() -> None:
+    """A CPU call has finished when it returns."""
