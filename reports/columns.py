@@ -1,0 +1,204 @@
+"""The one table builder: columns as small objects, grids of text that every renderer lays out its own way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from reports import units
+from reports.remarks import outcome_label
+from reports.text import MISSING, plain
+from results.schema import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from reports.content import Fastest, GroupTable, Report, Row
+    from results.schema import Case
+
+T = TypeVar("T")
+
+FASTEST_MARK, LEVEL_MARK = "▸", "≈"
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[T]):
+    """A title and how to make a cell.
+
+    `least` is the width a column may be folded to where room is short (None: never folded); columns with the
+    highest `expendable` go first where folding is not enough (0: never).
+    """
+
+    title: str
+    cell: Callable[[T], str]
+    left: bool = False
+    least: int | None = None
+    expendable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a grid. With `instead`, that text stands in place of all cells but the first."""
+
+    cells: tuple[str, ...]
+    instead: str | None = None
+    emphasis: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Generic[T]):
+    """A table as text, not yet laid out: as many cells in each line as there are columns."""
+
+    columns: tuple[Column[T], ...]
+    lines: tuple[Line, ...]
+
+
+def group_grids(report: Report) -> list[Grid[Row]]:
+    """A grid for each group, all with the same columns: those that hold a value anywhere in the run."""
+    return _without_empty([_group_grid(group) for group in report.groups])
+
+
+def fastest_grid(report: Report) -> Grid[Fastest]:
+    """The winners of all groups, a line each."""
+    cases = [group.case for group in report.groups]
+    modes = {best.mode for best in report.fastest}
+    columns: tuple[Column[Fastest], ...] = (
+        Column("stage", lambda best: plain(best.row.record.case.stage), left=True, least=9),
+        *(_case_column(title, text) for title, text in _telling(cases)),
+        Column("fastest", lambda best: plain(best.row.variant), left=True, least=12),
+        Column(modes.pop() if len(modes) == 1 else "time", lambda best: _time(best.row)),
+        Column("±", lambda best: _interval(best.row), expendable=2),
+        Column("× base", lambda best: _speedup(best.row), expendable=1),
+        Column("lead", _lead, left=True, least=12),
+    )
+    lines = (Line(tuple(column.cell(best) for column in columns)) for best in report.fastest)
+    return _without_empty([Grid(columns, tuple(lines))])[0]
+
+
+def case_title(case: Case) -> list[str]:
+    """The parts of a group's title: `qkv forward`, then the whole shape."""
+    return [
+        plain(f"{case.stage} {case.direction}"),
+        f"batch {case.batch}",
+        f"seq_len {case.seq_len}",
+        f"d_model {case.d_model} = {case.n_head}×{case.head_dim}",
+        "causal" if case.causal else "full",
+        plain(case.dtype),
+    ]
+
+
+def short_title(case: Case, among: Sequence[Case]) -> str:
+    """`qkv, batch 32`: the stage, and of the shape only what differs among these cases."""
+    return plain(", ".join([case.stage, *(f"{title} {text(case)}" for title, text in _telling(among))]))
+
+
+def _telling(cases: Sequence[Case]) -> list[tuple[str, Callable[[Case], str]]]:
+    """(title, text) of every property in which these cases differ."""
+    properties: tuple[tuple[str, Callable[[Case], str]], ...] = (
+        ("direction", lambda case: plain(case.direction)),
+        ("batch", lambda case: str(case.batch)),
+        ("seq_len", lambda case: str(case.seq_len)),
+        ("heads", lambda case: f"{case.n_head}×{case.head_dim}"),
+        ("mask", lambda case: "causal" if case.causal else "full"),
+        ("dtype", lambda case: plain(case.dtype)),
+    )
+    return [(title, text) for title, text in properties if len(set(map(text, cases))) > 1]
+
+
+def _case_column(title: str, text: Callable[[Case], str]) -> Column[Fastest]:
+    return Column(title, lambda best: text(best.row.record.case))
+
+
+def _lead(best: Fastest) -> str:
+    """`3.1 % over fused`, `3.10 × over fused` from twice as fast on, `level with fused` where intervals meet."""
+    if best.runner_up is None or best.lead is None:
+        return "nothing else was timed"
+    name = plain(best.runner_up.variant)
+    if best.level:
+        return f"level with {name}"
+    lead = units.ratio(best.lead) if best.lead >= 2 else units.percent(best.lead - 1)
+    return f"{lead} over {name}"
+
+
+def _group_grid(group: GroupTable) -> Grid[Row]:
+    columns = _group_columns(group)
+    lines = tuple(
+        Line(
+            tuple(column.cell(row) for column in columns),
+            None if row.outcome is Outcome.OK else outcome_label(row.outcome),
+            _emphasis(row),
+        )
+        for row in group.rows
+    )
+    return Grid(columns, lines)
+
+
+def _group_columns(group: GroupTable) -> tuple[Column[Row], ...]:
+    if group.counts_flops:
+        rates = {row.variant: row.flops_per_s for row in group.rows}
+    else:
+        rates = {row.variant: row.bytes_per_s for row in group.rows}
+    scale = units.rate_scale(rates.values(), "FLOP" if group.counts_flops else "B")
+    return (
+        Column("  variant", lambda row: f"{_mark(row)} {plain(row.variant)}", left=True, least=14),
+        Column(group.mode or "time", _time),
+        Column("±", _interval),
+        Column("eager", _other_mode("eager", group.mode), expendable=3),
+        Column("graph", _other_mode("graph", group.mode), expendable=4),
+        Column(scale.unit, lambda row: scale(rates[row.variant]), expendable=1),
+        Column("peak", lambda row: units.percent(row.peak_fraction), expendable=2),
+        Column("× base", _speedup),
+        Column("memory", lambda row: units.size(row.peak_delta_bytes), expendable=5),
+        Column("busy", _busy, expendable=6),
+    )
+
+
+def _without_empty(grids: Sequence[Grid[T]]) -> list[Grid[T]]:
+    """The grids without the columns that no line of any of them has a value for; the first two stay."""
+    cells = [line.cells for grid in grids for line in grid.lines if line.instead is None]
+    places = range(len(grids[0].columns)) if grids else ()
+    used = [place for place in places if place < 2 or any(of_line[place] != MISSING for of_line in cells)]
+    return [
+        Grid(
+            tuple(grid.columns[place] for place in used),
+            tuple(replace(line, cells=tuple(line.cells[place] for place in used)) for line in grid.lines),
+        )
+        for grid in grids
+    ]
+
+
+def _mark(row: Row) -> str:
+    return FASTEST_MARK if row.is_fastest else LEVEL_MARK if row.level else " "
+
+
+def _emphasis(row: Row) -> str:
+    if row.outcome is None or row.outcome is not Outcome.OK:
+        return "failed" if row.outcome and row.outcome.failed else "absent"
+    return "fastest" if row.is_fastest else "level" if row.level else ""
+
+
+def _time(row: Row) -> str:
+    return units.duration(row.time.value_s if row.time else None)
+
+
+def _interval(row: Row) -> str:
+    return units.plus_minus(row.time.value_s, row.time.low_s, row.time.high_s) if row.time else MISSING
+
+
+def _other_mode(mode: str, headline: str | None) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        estimate = row.record.estimates.get(mode) if mode != headline else None
+        return units.duration(estimate.value_s if estimate else None, digits=3)
+
+    return cell
+
+
+def _speedup(row: Row) -> str:
+    if row.is_baseline and row.speedup:
+        return "base"
+    return units.significant(row.speedup, 3) if row.speedup else MISSING
+
+
+def _busy(row: Row) -> str:
+    percent = row.gpu_busy_percent
+    return units.percent(percent / 100 if percent is not None else None)

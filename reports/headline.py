@@ -1,0 +1,185 @@
+"""What is said around the tables: machine, measurement, precision, verification; counts and failures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from reports import units
+from reports.columns import FASTEST_MARK, LEVEL_MARK, short_title
+from reports.remarks import outcome_label
+from reports.text import count, plain, shorten
+
+if TYPE_CHECKING:
+    from reports.content import Report
+    from results.schema import Manifest
+
+MODE_MEANINGS = {
+    "isolated": "isolated: GPU time of one call, L2 cold",
+    "eager": "eager: as Python calls it, launches included",
+    "graph": "graph: a CUDA graph replayed",
+}
+
+
+def notices(report: Report) -> list[str]:
+    """What must be said before anything else: the environment's own notices, and a measurement on the CPU."""
+    environment = report.manifest.environment
+    said = [shorten(notice) for notice in environment.get("notices") or ()]
+    if environment.get("device") == "cpu":
+        gpu = environment.get("gpu") or {}
+        name = gpu.get("name")
+        said.append(
+            f"measuring the CPU, not the {plain(name)}" if name else "no CUDA device: measuring the CPU"
+        )
+    return said
+
+
+def header(report: Report) -> list[tuple[str, list[str]]]:
+    """(label, parts) lines: what machine, what was measured, how well it is known, how it was verified."""
+    lines = [
+        ("machine", _machine(report.manifest.environment)),
+        ("peaks", _peaks(report)),
+        ("software", _software(report.manifest)),
+        ("measured", _measured(report)),
+        ("precision", _precision(report)),
+        ("verified", _verified(report)),
+    ]
+    return [(label, parts) for label, parts in lines if parts]
+
+
+def legend(report: Report) -> list[str]:
+    """What the marks and titles mean, as far as the tables use them."""
+    rows = [row for row in report.rows if row.time]
+    modes = {mode for row in rows for mode in row.record.estimates}
+    said = (
+        (bool(rows), f"{FASTEST_MARK} fastest"),
+        (any(row.level for row in rows), f"{LEVEL_MARK} level with it: intervals overlap"),
+        *((mode in modes, meaning) for mode, meaning in MODE_MEANINGS.items()),
+        (any(row.time and row.time.high_s for row in rows), "±: half the 95 % interval over replicates"),
+        (any(row.peak_fraction for row in rows), "peak: share of the device's peak rate"),
+        (any(row.speedup for row in rows), "× base: speed over the baseline's"),
+        (
+            any(row.peak_delta_bytes is not None for row in rows),
+            "memory: a call's peak above what is resident",
+        ),
+        (any(row.gpu_busy_percent is not None for row in rows), "busy: share of time with a kernel running"),
+    )
+    return [meaning for used, meaning in said if used]
+
+
+def outcomes(report: Report) -> list[str]:
+    """`152 cases`, `140 ok`, `12 unavailable`: the commonest outcome first."""
+    counts = Counter(outcome_label(row.outcome) for row in report.rows)
+    return [count(len(report.rows), "case"), *(f"{n:,} {label}" for label, n in counts.most_common())]
+
+
+def failures(report: Report) -> list[str]:
+    """A line for every fault: the same fault of a variant in several groups is one."""
+    cases = [group.case for group in report.groups]
+    where: dict[tuple[str, str, str], list[str]] = {}
+    for row in report.rows:
+        if row.outcome and row.outcome.failed:
+            fault = (outcome_label(row.outcome), plain(row.variant), shorten(row.record.reason))
+            where.setdefault(fault, []).append(short_title(row.record.case, cases))
+    return [
+        f"{label}: {variant} in {places[0] if len(places) == 1 else count(len(places), 'group')}: {reason}"
+        for (label, variant, reason), places in where.items()
+    ]
+
+
+def _machine(environment: dict[str, Any]) -> list[str]:
+    if environment.get("device") == "cuda":
+        return _gpu(environment.get("gpu") or {})
+    cpu = environment.get("cpu") or {}
+    return _known(
+        cpu.get("name") or "a CPU of unknown name",
+        cpu.get("cores") and count(cpu["cores"], "core"),
+        environment.get("platform"),
+    )
+
+
+def _gpu(gpu: dict[str, Any]) -> list[str]:
+    capability = gpu.get("capability")
+    version = ".".join(map(str, capability)) if isinstance(capability, (list, tuple)) else capability
+    return _known(
+        gpu.get("name") or "a GPU of unknown name",
+        gpu.get("sm_count") and f"{gpu['sm_count']} SMs",
+        gpu.get("memory_bytes") and units.size(gpu["memory_bytes"]),
+        version and f"capability {version}",
+        gpu.get("power_limit_w") and f"{gpu['power_limit_w']:.0f} W limit",
+        gpu.get("max_sm_clock_mhz") and f"up to {gpu['max_sm_clock_mhz']:.0f} MHz",
+    )
+
+
+def _software(manifest: Manifest) -> list[str]:
+    environment = manifest.environment
+    torch, gpu, git = (environment.get(key) or {} for key in ("torch", "gpu", "git"))
+    on_gpu = environment.get("device") == "cuda"
+    commit = (
+        git.get("commit") and f" at {str(git['commit'])[:10]}{'' if git.get('clean') else ' with changes'}"
+    )
+    return _known(
+        f"torch {torch.get('version') or 'of unknown version'}",
+        on_gpu and torch.get("cuda") and f"CUDA {torch['cuda']}",
+        on_gpu and torch.get("cudnn") and f"cuDNN {torch['cudnn']}",
+        on_gpu and gpu.get("driver") and f"driver {gpu['driver']}",
+        environment.get("python") and f"Python {environment['python']}",
+        f"headbench {manifest.headbench_version}{commit or ''}",
+    )
+
+
+def _measured(report: Report) -> list[str]:
+    manifest = report.manifest
+    budget_s = manifest.settings.get("budget_s")
+    fresh = "in a fresh process" if manifest.replicates == 1 else "each a fresh process"
+    return _known(
+        f"{count(len(report.rows), 'case')} in {count(len(report.groups), 'group')}",
+        f"{count(manifest.replicates, 'replicate')}, {fresh}",
+        budget_s and f"budget {budget_s:g} s",
+        manifest.created_utc,
+    )
+
+
+def _peaks(report: Report) -> list[str]:
+    peaks = report.manifest.environment.get("peaks") or {}
+    names = dict.fromkeys([*(group.case.dtype for group in report.groups), "memory"])
+    return [_peak(name, peaks[name]) for name in names if peaks.get(name)]
+
+
+def _peak(name: str, peak: dict[str, Any]) -> str:
+    rate = (
+        units.rate(peak.get("flops_per_s")) if name != "memory" else units.rate(peak.get("bytes_per_s"), "B")
+    )
+    clock = f" at {peak['clock_mhz']:.0f} MHz" if peak.get("clock_mhz") else ""
+    source = f" ({shorten(peak['source'], 60)})" if peak.get("source") else ""
+    return plain(f"{name} {rate}{clock}{source}")
+
+
+def _precision(report: Report) -> list[str]:
+    times = [row.time for row in report.rows if row.time]
+    widths = [units.half_width(time.value_s, time.low_s, time.high_s) for time in times]
+    known = [width for width in widths if width is not None]
+    if not times:
+        return ["nothing was timed"]
+    if not known:
+        return ["1 replicate: no interval, so a difference may be chance"]
+    within_1, within_5 = (sum(width <= limit for width in known) for limit in (0.01, 0.05))
+    return [
+        f"{within_1} of {count(len(times), 'time')} within ± 1 %",
+        f"{within_5} within ± 5 %",
+        f"the widest ± {units.percent(max(known))}",
+    ]
+
+
+def _verified(report: Report) -> list[str]:
+    checks = [row.record.verifications for row in report.rows if row.record.verifications]
+    if not checks:
+        return ["nothing was compared with the reference"]
+    agreed = sum(all(check.passed for check in of_case) for of_case in checks)
+    both = {"before", "after"} <= {check.when for of_case in checks for check in of_case}
+    when = ", before and after timing" if both else ""
+    return [f"{agreed} of {count(len(checks), 'case')} agree with the reference{when}"]
+
+
+def _known(*parts: object) -> list[str]:
+    return [plain(part) for part in parts if part]

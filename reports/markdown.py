@@ -1,0 +1,90 @@
+"""A report as GitHub Markdown: the terminal's tables, with foreign text that stays text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from reports import headline
+from reports.columns import case_title, fastest_grid, group_grids
+from reports.text import count, listing, plain, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from reports.columns import Grid
+    from reports.content import Report
+    from reports.remarks import Remark
+
+# Entities hold inside and outside a table, where GitHub reads a backslash before a pipe in two ways.
+_ENTITIES = {character: f"&#{ord(character)};" for character in "\\`*[]()<>&|~$!{}"}
+# A comment after it breaks a mention or an issue's number without changing what is read.
+_ENTITIES |= {"@": "@<!-- -->", "#": "#<!-- -->"}
+_EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+
+
+def to_markdown(report: Report) -> str:
+    """The whole report, in the terminal's order."""
+    parts = [*_head(report), *_groups(report), *_fastest(report), *_closing(report)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: str) -> str:
+    """`text` as one line that GitHub shows as it is: no markup, link, mention or HTML in it acts."""
+    line = "".join(_ENTITIES.get(character, character) for character in plain(text))
+    return _EMPHASIS.sub("&#95;", line).replace("://", ":<!-- -->//")
+
+
+def _head(report: Report) -> Iterator[str]:
+    yield from (f"> **{escape(notice)}**" for notice in headline.notices(report))
+    lines = [(label, " · ".join(parts)) for label, parts in headline.header(report)]
+    lines += [("remark", f"{remark.kind}: {shorten(remark.text)}") for remark in report.remarks]
+    yield _bullets(f"**{label}** {escape(text)}" for label, text in lines)
+    yield escape(" · ".join(headline.legend(report)))
+
+
+def _groups(report: Report) -> Iterator[str]:
+    for group, grid in zip(report.groups, group_grids(report), strict=True):
+        yield f"### {escape(' · '.join(case_title(group.case)))}"
+        yield _table(grid)
+        yield _bullets(map(_remark, group.remarks))
+
+
+def _fastest(report: Report) -> Iterator[str]:
+    if report.fastest:
+        yield "### fastest of each group"
+        yield _table(fastest_grid(report))
+
+
+def _closing(report: Report) -> Iterator[str]:
+    yield escape(" · ".join(headline.outcomes(report)))
+    yield _bullets(f"note: {escape(shorten(note))}" for note in report.notes)
+    failures = headline.failures(report)
+    if failures:
+        yield f"**FAILED: {count(len(failures), 'case')}**"
+        yield _bullets(map(escape, failures))
+    path = shlex.quote(report.location)
+    if report.missing_trials:
+        resume = escape(f"python -m harness run --resume {path}")
+        yield f"Unfinished: {count(report.missing_trials, 'trial')} missing; measure what is missing with {resume}"
+    yield f"Stored in {escape(path)}; show again: {escape(f'python -m harness report {path}')}"
+
+
+def _table(grid: Grid[Any]) -> str:
+    width = len(grid.columns)
+    rules = [":--" if column.left else "--:" for column in grid.columns]
+    rows = [[column.title.strip() for column in grid.columns]]
+    for line in grid.lines:
+        cells = line.cells if line.instead is None else (line.cells[0], line.instead)
+        rows.append([*cells, *[""] * (width - len(cells))])
+    head, *body = [" | ".join(escape(cell.strip()) for cell in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in (head, " | ".join(rules), *body))
+
+
+def _remark(remark: Remark) -> str:
+    return f"{escape(remark.kind)} – {escape(listing(remark.variants))}: {escape(shorten(remark.text))}"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,141 @@
+"""A report on the terminal: fixed-width tables in 80 columns or more, readable without colour."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from reports import headline
+from reports.columns import Grid, case_title, fastest_grid, group_grids
+from reports.layout import Layout, fit, lines
+from reports.text import count, listing, pack, plain, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reports.content import Report
+    from reports.remarks import Remark
+
+PIPED_WIDTH = 100
+
+STYLES = {
+    "fastest": "bold green",
+    "level": "green",
+    "failed": "bold red",
+    "absent": "dim",
+    "title": "dim",
+    "": "",
+}
+
+
+def new_console(file: TextIO | None = None, width: int | None = None) -> Console:
+    """A console for reports: as wide as the terminal, or 100 columns where there is none, or COLUMNS."""
+    console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
+    if width is None and not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = PIPED_WIDTH
+    return console
+
+
+def render(report: Report, console: Console) -> None:
+    """Print the whole report: header, a table per group, the winners, what went wrong, where it is stored."""
+    out = _Printer(console)
+    _header(report, out)
+    _groups(report, out)
+    _fastest(report, out)
+    _closing(report, out)
+
+
+class _Printer:
+    """Prints foreign text as text: no markup, and wrapped only where it is asked for."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.width = console.width
+
+    def line(self, text: str | Text = "", style: str = "") -> None:
+        """One line as it is, never wrapped: a table's row, or a command that must stay whole to be copied."""
+        self._console.print(text if isinstance(text, Text) else Text(text, style), soft_wrap=True)
+
+    def wrapped(self, text: str, style: str = "", label: str = "") -> None:
+        """`text` in lines as wide as the console, beside `label`, which its first line begins with."""
+        room = max(self.width - len(label), 20)
+        pieces = [piece.plain.rstrip() for piece in Text(text).wrap(self._console, room, overflow="fold")]
+        for number, piece in enumerate(pieces or [""]):
+            start = Text(label if number == 0 else " " * len(label), style or "bold")
+            self.line(start.append(piece, style or "not bold"))
+
+    def packed(self, parts: Sequence[str], style: str = "", label: str = "") -> None:
+        """The parts joined by ` · `, broken only between two of them where that will do."""
+        for number, line in enumerate(pack(parts, max(self.width - len(label), 20))):
+            self.wrapped(line, style, label if number == 0 else " " * len(label))
+
+
+def _header(report: Report, out: _Printer) -> None:
+    for notice in headline.notices(report):
+        out.wrapped(notice, "bold yellow", label="! ")
+    for label, parts in headline.header(report):
+        out.packed(parts, label=f"{label:<11}")
+    for number, remark in enumerate(report.remarks):
+        out.wrapped(f"{remark.kind}: {shorten(remark.text)}", label=f"{'' if number else 'remarks':<11}")
+    legend = headline.legend(report)
+    if legend:
+        out.line()
+        out.packed(legend, "dim")
+
+
+def _groups(report: Report, out: _Printer) -> None:
+    grids = group_grids(report)
+    layout = fit(grids, out.width)
+    for group, grid in zip(report.groups, grids, strict=True):
+        out.line()
+        out.packed(case_title(group.case), "bold")
+        _grid(grid, layout, out)
+        _remarks(group.remarks, out)
+    if layout.dropped:
+        out.line()
+        out.wrapped(f"left out in {out.width} columns: {', '.join(layout.dropped)}", "dim")
+
+
+def _fastest(report: Report, out: _Printer) -> None:
+    if report.fastest:
+        grid = fastest_grid(report)
+        out.line()
+        out.line("fastest of each group", "bold")
+        _grid(grid, fit([grid], out.width), out)
+
+
+def _closing(report: Report, out: _Printer) -> None:
+    path = plain(shlex.quote(report.location))
+    out.line()
+    out.packed(headline.outcomes(report))
+    for note in report.notes:
+        out.wrapped(shorten(note), "yellow", label="note  ")
+    failures = headline.failures(report)
+    if failures:
+        out.line(f"FAILED: {count(len(failures), 'case')}", "bold red")
+        for failure in failures:
+            out.wrapped(failure, "red", label="  ")
+    if report.missing_trials:
+        out.line(
+            f"unfinished: {count(report.missing_trials, 'trial')} missing; measure what is missing with",
+            "yellow",
+        )
+        out.line(f"  python -m harness run --resume {path}")
+    out.line(f"stored in {path}")
+    out.line(f"show again: python -m harness report {path}")
+
+
+def _grid(grid: Grid[Any], layout: Layout, out: _Printer) -> None:
+    for text, emphasis in lines(grid, layout):
+        out.line(text, STYLES[emphasis])
+
+
+def _remarks(remarks: Sequence[Remark], out: _Printer) -> None:
+    indent = max((len(remark.kind) for remark in remarks), default=0)
+    for remark in remarks:
+        names = f"{listing(remark.variants)}: " if remark.variants else ""
+        out.wrapped(names + shorten(remark.text), "dim", label=f"    {remark.kind:<{indent}}  ")

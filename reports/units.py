@@ -1,0 +1,107 @@
+"""The one place where numbers become text: times, intervals, rates, shares, bytes, ratios.
+
+Every function takes the number in its base unit, or None for a value that is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from reports.text import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TIME_UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+_RATE_PREFIXES = ((1e6, "M"), (1e9, "G"), (1e12, "T"))
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass(frozen=True, slots=True)
+class RateScale:
+    """One unit for a column of rates, so that its numbers can be compared at a glance."""
+
+    unit: str
+    divisor: float
+
+    def __call__(self, per_s: float | None) -> str:
+        """The bare number: the unit stands in the column's title."""
+        return MISSING if not _known(per_s) else significant(per_s / self.divisor, 3)
+
+
+def rate_scale(rates_per_s: Iterable[float | None], what: str) -> RateScale:
+    """The largest of M, G and T in which the column's largest rate is 1 or more; `what` is `FLOP` or `B`."""
+    largest = max((rate for rate in rates_per_s if _known(rate)), default=1e9)
+    fitting = [pair for pair in _RATE_PREFIXES if largest >= 0.9995 * pair[0]]
+    divisor, prefix = fitting[-1] if fitting else _RATE_PREFIXES[0]
+    return RateScale(f"{prefix}{what}/s", divisor)
+
+
+def rate(per_s: float | None, what: str = "FLOP") -> str:
+    """`597 TFLOP/s`, `48.1 GFLOP/s`, `2.31 TB/s`."""
+    scale = rate_scale([per_s], what)
+    return f"{scale(per_s)} {scale.unit}" if _known(per_s) else MISSING
+
+
+def duration(seconds: float | None, digits: int = 4) -> str:
+    """`191.2 µs`: four significant digits, or as many as wanted, in ns, µs, ms or s, of either sign."""
+    if not _known(seconds):
+        return MISSING
+    if seconds == 0:
+        return "0 s"
+    rounded = float(f"{seconds:.{digits}g}")
+    fitting = [pair for pair in _TIME_UNITS if abs(rounded) >= pair[0]]
+    scale, unit = fitting[-1] if fitting else _TIME_UNITS[0]
+    return f"{significant(rounded / scale, digits)} {unit}"
+
+
+def percent(fraction: float | None) -> str:
+    """`60 %`, `4.2 %`, `0.3 %`, `<0.1 %`: as many digits as a table needs, never a rounded-down zero."""
+    if not _known(fraction):
+        return MISSING
+    value = 100 * fraction
+    if 0 < abs(value) < 0.05:
+        return "<0.1 %" if value > 0 else ">-0.1 %"
+    return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
+
+
+def half_width(value: float, low: float | None, high: float | None) -> float | None:
+    """Half the interval as a share of the value; None where there is no interval."""
+    if not (_known(low) and _known(high)) or value <= 0:
+        return None
+    return (high - low) / 2 / value
+
+
+def plus_minus(value: float, low: float | None, high: float | None) -> str:
+    """`0.4 %` for an interval of ± 0.4 %; `>100 %` where it says next to nothing."""
+    share = half_width(value, low, high)
+    return ">100 %" if share is not None and share > 1 else percent(share)
+
+
+def ratio(value: float | None) -> str:
+    """`3.04 ×`, `12.6 ×`, `0.083 ×`: three significant digits."""
+    return f"{significant(value, 3)} ×" if _known(value) else MISSING
+
+
+def size(count: int | None) -> str:
+    """`384 MiB`, `1.50 GiB`, `512 B`: three significant digits in powers of 1024."""
+    if not _known(count):
+        return MISSING
+    value, power = float(count), 0
+    while abs(value) >= (999.5 if power else 1024) and power < len(_BYTE_UNITS) - 1:
+        value, power = value / 1024, power + 1
+    return f"{count} B" if power == 0 else f"{significant(value, 3)} {_BYTE_UNITS[power]}"
+
+
+def significant(value: float, digits: int) -> str:
+    """`value` with `digits` significant digits, never an exponent: 1.000, 23.4, 12345."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def _known(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
