@@ -100,11 +100,12 @@ def discover(plugins: Sequence[Path] = ()) -> Registry:
 
 
 def _add_built_in(registry: Registry, stage: str) -> None:
-    folder = Path(__file__).parent / stage
-    for found in sorted(pkgutil.iter_modules([str(folder)]), key=lambda module: module.name):
-        if not found.name.startswith("_"):  # helpers that variants share
-            file = folder / f"{found.name}.py"
-            _add_or_note(registry, f"variants.{stage}.{found.name}", Broken(file, stage, found.name, ""))
+    package = importlib.import_module(f"variants.{stage}")
+    for folder in package.__path__:
+        for found in sorted(pkgutil.iter_modules([folder]), key=lambda module: module.name):
+            if not found.name.startswith("_"):  # helpers that variants share
+                file = Path(folder) / f"{found.name}.py"
+                _add_or_note(registry, f"{package.__name__}.{found.name}", Broken(file, stage, found.name, ""))
 
 
 def _add_installed(registry: Registry) -> None:

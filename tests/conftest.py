@@ -1,0 +1,34 @@
+"""Shared by all tests: which machine they run on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+# The first call of a PyTorch operation may take a second; how long an example takes is not what is tested.
+settings.register_profile("headbench", deadline=None)
+settings.load_profile("headbench")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip `gpu` tests, with the reason, where CUDA is not usable; look only if there are any."""
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    reason = _why_no_cuda() if on_gpu else None
+    if reason:
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _why_no_cuda() -> str | None:
+    """Why a CUDA test cannot run here, or None: asked by running something, not by asking for a name."""
+    import torch  # not at the top: tests of reports and results need no torch
+
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is built without CUDA"
+    if not torch.cuda.is_available():
+        return f"torch {torch.__version__} finds no usable CUDA device"
+    try:
+        torch.ones(1, device="cuda").sum().item()
+    except RuntimeError as error:
+        return f"the CUDA device does not work: {str(error).splitlines()[0]}"
+    return None

@@ -1,0 +1,88 @@
+"""Canonical inputs: the layouts the stages declare, the distributions the measurements rest on, and the seed."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import pytest
+import torch
+
+from variants.inputs import fresh_activations, make_inputs, torch_dtype
+from variants.shape import DTYPES, Shape
+from variants.stage import STAGES
+
+CPU = torch.device("cpu")
+SHAPE = Shape(batch=2, seq_len=5, d_model=24, n_head=3, dtype="bf16")
+X, HEADS = (2, 5, 24), (2, 3, 5, 8)
+
+
+def tensors(inputs) -> list[torch.Tensor]:
+    weights = inputs.weights
+    return [*inputs.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o]
+
+
+@pytest.mark.parametrize(
+    ("stage", "sizes"), [("qkv", [X]), ("attention", [HEADS] * 3), ("output", [HEADS]), ("sublayer", [X])]
+)
+def test_activations_arrive_in_the_stages_layout(stage, sizes):
+    activations = make_inputs(stage, SHAPE, 0, CPU).activations
+    assert [tuple(a.shape) for a in activations] == sizes
+    assert all(a.is_contiguous() and a.dtype == torch.bfloat16 for a in activations)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_same_seed_gives_the_same_values_and_another_seed_others(stage):
+    first, again, other = (tensors(make_inputs(stage, SHAPE, seed, CPU)) for seed in (7, 7, 8))
+    assert all(map(torch.equal, first, again))
+    assert not any(map(torch.equal, first, other))
+
+
+def test_no_two_tensors_of_a_seed_are_alike():
+    found = tensors(make_inputs("attention", SHAPE, 3, CPU))
+    assert len({tuple(t.flatten()[:24].tolist()) for t in found}) == len(found)
+
+
+def test_no_stream_of_one_seed_is_a_stream_of_the_next():
+    flat = [
+        t.float().flatten()[:24] for seed in range(4) for t in tensors(make_inputs("qkv", SHAPE, seed, CPU))
+    ]
+    normalised = {tuple((t / t.norm()).mul(100).round().tolist()) for t in flat}
+    assert len(normalised) == len(flat)
+
+
+def test_fresh_activations_are_new_storage_with_the_values_of_their_seed():
+    inputs = make_inputs("attention", SHAPE, 5, CPU)
+    fresh = fresh_activations("attention", SHAPE, 5, CPU)
+    assert all(map(torch.equal, inputs.activations, fresh))
+    assert not {a.data_ptr() for a in inputs.activations} & {a.data_ptr() for a in fresh}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_activations_are_standard_normal_and_weights_keep_their_size(dtype):
+    shape = Shape(batch=4, seq_len=128, d_model=256, n_head=4, dtype=dtype)
+    x, *weights = (t.double() for t in tensors(make_inputs("sublayer", shape, 1, CPU)))
+    assert x.mean().item() == pytest.approx(0, abs=0.02)
+    assert x.std().item() == pytest.approx(1, rel=0.02)
+    for w in weights:
+        assert w.mean().item() == pytest.approx(0, abs=0.002)
+        assert w.std().item() == pytest.approx(256**-0.5, rel=0.02)
+    assert (x @ weights[0]).std().item() == pytest.approx(1, rel=0.05)
+
+
+def test_weights_are_square_and_in_the_shapes_dtype():
+    for weight in astuple(make_inputs("qkv", SHAPE, 0, CPU).weights):
+        assert weight.shape == (24, 24)
+        assert weight.dtype == torch_dtype("bf16")
+
+
+def test_an_unknown_stage_names_those_that_have_inputs():
+    with pytest.raises(ValueError, match="stage 'mlp' has no inputs: qkv, attention, output, sublayer have"):
+        make_inputs("mlp", SHAPE, 0, CPU)
+
+
+@pytest.mark.gpu
+def test_inputs_are_made_on_the_gpu_and_repeat_there():
+    cuda = torch.device("cuda")
+    first, again = (tensors(make_inputs("sublayer", SHAPE, 7, cuda)) for _ in range(2))
+    assert all(t.is_cuda for t in first)
+    assert all(map(torch.equal, first, again))
