@@ -43,8 +43,7 @@ class StreamHold:
         # Pinned memory has one address on host and GPU (unified addressing), so the GPU sees the host's store.
         self._flags = torch.zeros(2, dtype=torch.int32, pin_memory=True)
         self._host_flags = self._flags.numpy()
-        self.start = torch.cuda.Event(enable_timing=True)
-        self.end = torch.cuda.Event(enable_timing=True)
+        self.start, self.end = _timing_event(), _timing_event()
         self.floor_s, self.resolution_s = self._measure_floor()
 
     def flush(self) -> None:
@@ -111,7 +110,8 @@ class _IsolatedBracket:
 
     def __init__(self, call: Call, hold: StreamHold) -> None:
         self._call, self._hold = call, hold
-        self.floor_s, self.resolution_s = hold.floor_s, hold.resolution_s
+        self.floor_s: float | None = hold.floor_s
+        self.resolution_s = hold.resolution_s
 
     def sample(self) -> Sample:
         hold = self._hold
@@ -157,7 +157,8 @@ class GraphTimer:
 class _GraphBracket:
     def __init__(self, graph: Any, output: object, hold: StreamHold) -> None:
         self._graph, self._output, self._hold = graph, output, hold
-        self.floor_s, self.resolution_s = hold.floor_s, hold.resolution_s
+        self.floor_s: float | None = hold.floor_s
+        self.resolution_s = hold.resolution_s
         self.calls_per_sample = 1
         once_s = min(self.sample().span_s for _ in range(3))
         self.calls_per_sample = calls_filling(GRAPH_LOOP_S, once_s, at_most=MAX_QUEUED_LAUNCHES // 10)
@@ -177,6 +178,11 @@ class _GraphBracket:
     def close(self) -> None:
         self._graph.reset()
         self._output = None
+
+
+def _timing_event() -> torch.cuda.Event:
+    event: torch.cuda.Event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    return event
 
 
 def _first_line(error: BaseException) -> str:

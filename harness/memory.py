@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from harness.timers import Call
 
 CUDA_SOURCE = "PyTorch's CUDA allocator: tensors, no CUDA context"
+MEMORY_EVENT = "[memory]"
+"""The profiler's own name for an allocation, positive bytes, or a release, negative."""
 CPU_SOURCE = "PyTorch's profiler: tensors allocated and freed during one call"
 
 
@@ -34,13 +36,11 @@ def _cuda_peak(call: Call) -> Memory:
 
 def _cpu_peak(call: Call) -> Memory:
     """A CPU has no such counter: the profiler's record of every allocation is added up instead."""
-    from torch.autograd.profiler import MEMORY_EVENT_NAME, profile
-
-    with profile(use_device=None, profile_memory=True) as record:
+    with torch.autograd.profiler.profile(use_device=None, profile_memory=True) as record:
         output = call()
         del output
-    events = getattr(record.kineto_results, "events", list)()
-    changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == MEMORY_EVENT_NAME]
+    events: Any = record.kineto_results.events() if record.kineto_results else ()
+    changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == MEMORY_EVENT]
     if not changes:
         return Memory(source=CPU_SOURCE, reason="PyTorch's profiler recorded no allocation")
     in_use = accumulate(change for _, change in sorted(changes, key=lambda change: change[0]))

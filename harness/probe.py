@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from variants.registry import Registry
     from variants.variant import Machine
 
+UNKNOWN_STAGE = "?"
+"""An installed variant file that failed to import did not get as far as naming its stage."""
+
 START_S = 300.0
 """A first import of torch from a slow disk can take minutes."""
 
@@ -81,7 +84,9 @@ def describe(registry: Registry, machine: Machine) -> list[dict[str, Any]]:
         for (stage, name), variant in registry.variants.items()
     ]
     broken = [
-        VariantFacts(broken.stage, broken.name, str(broken.file), "", "", broken.reason, None)
+        VariantFacts(
+            broken.stage or UNKNOWN_STAGE, broken.name, str(broken.file), "", "", broken.reason, None
+        )
         for broken in registry.broken
     ]
     return [asdict(facts) for facts in found + broken]

@@ -23,9 +23,9 @@ def show(where: str, formats: list[str]) -> None:
     if not formats:
         print_report(run)
         return
-    from reports import export
+    from reports.export import to_csv, to_json, to_markdown
 
-    writers = {"csv": export.to_csv, "json": export.to_json, "markdown": export.to_markdown}
+    writers = {"csv": to_csv, "json": to_json, "markdown": to_markdown}
     sys.stdout.write(writers[formats[0]](run))
 
 

@@ -80,7 +80,7 @@ class EagerTimer:
 
 
 class _EagerBracket:
-    floor_s = None
+    floor_s: float | None = None
     resolution_s = time.get_clock_info("perf_counter").resolution
 
     def __init__(self, call: Call, synchronize: Call, clock: Clock) -> None:

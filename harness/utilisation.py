@@ -52,7 +52,7 @@ def _queue(call: Call, batch: int, in_flight: Any) -> Any:
 
     for _ in range(batch):
         call()
-    event = torch.cuda.Event()
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
     event.record()
     if in_flight is not None:
         in_flight.synchronize()
