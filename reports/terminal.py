@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
@@ -33,7 +35,13 @@ STYLES = {
 
 
 def new_console(file: TextIO | None = None, width: int | None = None) -> Console:
-    """A console for reports: as wide as the terminal, or 100 columns where there is none, or COLUMNS."""
+    """A console for reports: as wide as the terminal, or 100 columns where there is none, or COLUMNS.
+
+    A stream whose encoding lacks a sign (µ, ×) shows `?` in its place.
+    """
+    file = file or sys.stdout
+    if isinstance(file, TextIOWrapper):
+        file.reconfigure(errors="replace")
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
     if width is None and not console.is_terminal and not os.environ.get("COLUMNS"):
         console.width = PIPED_WIDTH

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import pytest
+
+from reports import content
+from results.schema import Outcome, Timing
+from results.statistics import Estimate
+from tests.reports import runs
+from tests.results import builders
+
+
+def test_groups_come_in_the_order_of_the_plan() -> None:
+    cases = [builders.case(v, stage=stage) for stage in ("output", "attention") for v in ("a", "b")]
+    report = content.from_run(runs.run(map(builders.trial, reversed(cases)), cases))
+    assert [group.case.stage for group in report.groups] == ["output", "attention"]
+
+
+def test_the_fastest_is_first_and_the_baseline_is_what_speedups_refer_to() -> None:
+    group = content.from_run(
+        runs.run(runs.gpu_trials({"per_head": 4e-4, "fused": 1e-4, "slow": 8e-4}))
+    ).groups[0]
+    assert [row.variant for row in group.rows] == ["fused", "per_head", "slow"]
+    assert [row.is_fastest for row in group.rows] == [True, False, False]
+    assert [row.is_baseline for row in group.rows] == [False, True, False]
+    assert [row.speedup for row in group.rows] == pytest.approx([4.0, 1.0, 0.5])
+
+
+def test_a_rate_is_useful_work_over_the_time_and_a_share_of_the_dtype_s_peak() -> None:
+    row = content.from_run(runs.run(runs.gpu_trials({"fused": 2e-4}, replicates=1), replicates=1)).rows[0]
+    flops = 3 * 2 * 1024 * 768**2
+    assert row.flops_per_s == pytest.approx(flops / 2e-4)
+    assert row.peak_fraction == pytest.approx(flops / 2e-4 / 989e12)
+
+
+def test_a_stage_without_useful_flops_is_held_against_the_memory_bandwidth() -> None:
+    trial = builders.trial(builders.case("copy"), useful_flops=0, least_bytes=480_000_000, median_s=2e-4)
+    report = content.from_run(runs.run([trial], replicates=1))
+    assert not report.groups[0].counts_flops
+    assert report.rows[0].flops_per_s is None
+    assert report.rows[0].bytes_per_s == pytest.approx(2.4e12)
+    assert report.rows[0].peak_fraction == pytest.approx(0.5)
+
+
+def test_cases_without_a_time_come_last_by_outcome_and_the_unmeasured_at_the_very_end() -> None:
+    rows = content.from_run(runs.every_outcome()).groups[0].rows
+    assert [row.outcome for row in rows] == [Outcome.OK] * 3 + list(Outcome)[1:] + [None]
+    assert all(row.time is None for row in rows[3:])
+
+
+def test_a_variant_without_the_headline_mode_is_not_ranked_by_another() -> None:
+    only_eager = builders.trial(
+        builders.case("only_eager"),
+        timings={"isolated": Timing(reason="too many launches"), "eager": builders.timing(1e-6)},
+    )
+    report = content.from_run(runs.run([*runs.gpu_trials({"per_head": 4e-4}, 1), only_eager], replicates=1))
+    group = report.groups[0]
+    assert group.mode == "isolated"
+    assert [row.variant for row in group.rows] == ["per_head", "only_eager"]
+    assert group.rows[1].time is None
+    assert ("no isolated time", "too many launches") in [(r.kind, r.text) for r in group.remarks]
+    assert report.fastest[0].row.variant == "per_head"
+
+
+def test_without_its_baseline_a_group_has_no_speedups_and_says_why() -> None:
+    crashed = runs.failed("per_head", Outcome.CRASHED, "signal 11")
+    report = content.from_run(runs.run([crashed, *runs.gpu_trials({"fused": 1e-4})]))
+    assert report.rows[0].speedup is None
+    assert ("no ×", "the baseline per_head has no isolated time") in [
+        (r.kind, r.text) for r in report.remarks
+    ]
+
+
+def test_variants_with_the_same_reason_share_a_remark() -> None:
+    report = content.from_run(runs.cpu_run())
+    (remark,) = report.groups[1].remarks
+    assert (remark.kind, remark.text) == ("unavailable", runs.ONLY_CUDA)
+    assert sorted(remark.variants) == ["sdpa_cudnn", "sdpa_efficient", "sdpa_flash"]
+
+
+def test_a_reason_that_holds_for_every_timed_case_is_said_once_for_the_run() -> None:
+    report = content.from_run(runs.cpu_run())
+    assert {remark.kind for remark in report.remarks} == {
+        "no share of peak",
+        "no peak memory",
+        "no busy share",
+    }
+    assert not any(
+        remark.kind in {r.kind for r in report.remarks} for g in report.groups for remark in g.remarks
+    )
+
+
+def test_a_reason_that_one_timed_case_is_free_of_stays_with_its_group() -> None:
+    unknown = builders.trial(
+        builders.case("fused"), memory=builders.memory(peak_delta_bytes=None, reason="lost")
+    )
+    report = content.from_run(runs.run([*runs.gpu_trials({"per_head": 4e-4}), unknown]))
+    assert not report.remarks
+    assert [r.variants for r in report.groups[0].remarks if r.text == "lost"] == [("fused",)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [((1.0, 2.0), (2.0, 3.0), True), ((1.0, 1.9), (2.0, 3.0), False), ((1.0, 4.0), (2.0, 3.0), True)],
+)
+def test_intervals_overlap_where_they_share_a_point(
+    one: tuple[float, float], other: tuple[float, float], meet: bool
+) -> None:
+    first, second = (Estimate(sum(bounds) / 2, *bounds, replicates=3) for bounds in (one, other))
+    assert content.overlap(first, second) is meet
+    assert content.overlap(second, first) is meet
+
+
+def test_without_intervals_nothing_is_called_level() -> None:
+    times = dict.fromkeys(("per_head", "fused"), 1e-4)
+    best = content.from_run(runs.run(runs.gpu_trials(times, replicates=1), replicates=1)).fastest[0]
+    assert not best.level
+    assert best.lead == pytest.approx(1.0)
+
+
+def test_the_runner_up_is_level_where_its_interval_meets_the_winner_s() -> None:
+    best, far = content.from_run(
+        runs.run(
+            [*runs.gpu_trials({"a": 1e-4, "b": 1.001e-4}), *runs.gpu_trials({"a": 1e-4, "b": 2e-4}, batch=2)]
+        )
+    ).fastest
+    assert (best.level, far.level) == (True, False)
+    assert far.lead == pytest.approx(2.0)
+
+
+def test_a_partial_run_counts_what_is_missing() -> None:
+    cases = [builders.case("fused"), builders.case("per_head")]
+    report = content.from_run(runs.run([builders.trial(cases[0], 0)], cases))
+    assert report.missing_trials == 5
+    assert [row.outcome for row in report.rows] == [Outcome.OK, None]
+    assert ("partial", "1 of 3 replicates, no interval") in [(r.kind, r.text) for r in report.remarks]

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports import units
+
+TIME_UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (191.23e-6, "191.2 µs"),
+        (8.61e-9, "8.610 ns"),
+        (1.0, "1.000 s"),
+        (999.96e-6, "1.000 ms"),
+        (0.0123, "12.30 ms"),
+        (5400.0, "5400 s"),
+        (-3e-6, "-3.000 µs"),
+        (0.0, "0 s"),
+        (None, "–"),
+        (math.nan, "–"),
+        (math.inf, "–"),
+    ],
+)
+def test_a_time_has_four_digits_in_the_unit_that_suits_it(seconds: float | None, text: str) -> None:
+    assert units.duration(seconds) == text
+
+
+@given(st.floats(1e-9, 1e6))
+def test_a_time_read_back_is_the_time_to_four_digits(seconds: float) -> None:
+    number, unit = units.duration(seconds).split()
+    assert float(number) * TIME_UNITS[unit] == pytest.approx(seconds, rel=5.1e-4)
+
+
+@given(st.floats(1e-9, 900.0))
+def test_a_time_takes_eight_cells_at_most(seconds: float) -> None:
+    assert len(units.duration(seconds)) <= 8
+
+
+@given(st.integers(0, 2**49))
+def test_a_size_read_back_is_the_size_to_three_digits(count: int) -> None:
+    number, unit = units.size(count).split()
+    assert float(number) * BYTE_UNITS[unit] == pytest.approx(count, rel=5.1e-3)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (384 << 20, "384 MiB"),
+        (3 << 29, "1.50 GiB"),
+        (None, "–"),
+    ],
+)
+def test_bytes_are_counted_in_powers_of_1024(count: int | None, text: str) -> None:
+    assert units.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.6031, "60 %"),
+        (0.0421, "4.2 %"),
+        (0.0997, "10 %"),
+        (0.0004, "<0.1 %"),
+        (0.0, "0 %"),
+        (1.25, "125 %"),
+        (None, "–"),
+    ],
+)
+def test_a_share_that_is_not_zero_never_reads_as_zero(fraction: float | None, text: str) -> None:
+    assert units.percent(fraction) == text
+
+
+def test_an_interval_is_half_its_width_over_the_value() -> None:
+    assert units.half_width(2.0, 1.9, 2.3) == pytest.approx(0.1)
+    assert units.plus_minus(2.0, 1.9, 2.3) == "10 %"
+
+
+def test_one_replicate_has_no_interval() -> None:
+    assert units.half_width(2.0, None, None) is None
+    assert units.plus_minus(2.0, None, None) == "–"
+
+
+def test_an_interval_wider_than_its_value_says_only_that() -> None:
+    assert units.plus_minus(1.0, 0.01, 1e300) == ">100 %"
+
+
+@pytest.mark.parametrize(
+    ("per_s", "what", "text"),
+    [
+        (597.1e12, "FLOP", "597 TFLOP/s"),
+        (48.12e9, "FLOP", "48.1 GFLOP/s"),
+        (2.5e6, "FLOP", "2.50 MFLOP/s"),
+        (12.0, "FLOP", "0.0000120 MFLOP/s"),
+        (999.9e9, "B", "1.00 TB/s"),
+        (None, "B", "–"),
+    ],
+)
+def test_a_rate_picks_its_prefix(per_s: float | None, what: str, text: str) -> None:
+    assert units.rate(per_s, what) == text
+
+
+def test_a_column_of_rates_shares_the_unit_of_its_largest() -> None:
+    scale = units.rate_scale([606e12, None, 60.3e12, 0.4e12, math.inf], "FLOP")
+    assert scale.unit == "TFLOP/s"
+    assert [scale(rate) for rate in (606e12, 60.3e12, 0.4e12, None)] == ["606", "60.3", "0.400", "–"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(3.0412, "3.04 ×"), (12.64, "12.6 ×"), (0.0834, "0.0834 ×"), (1234.0, "1230 ×")]
+)
+def test_a_ratio_has_three_digits(value: float, text: str) -> None:
+    assert units.ratio(value) == text
