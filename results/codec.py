@@ -45,11 +45,13 @@ def shortened(value: object, limit: int = 60) -> str:
 
 
 def _value(kind: Any, data: object, place: str) -> object:
-    origin = get_origin(kind)
+    if kind in _NAMES:
+        return _scalar(kind, data, place)
     if kind is Any:
         return data
     if is_dataclass(kind):
         return _dataclass(cast("type", kind), data, place)
+    origin = get_origin(kind)
     if origin in (types.UnionType, Union):
         return _optional(kind, data, place)
     if origin is tuple:
@@ -58,13 +60,11 @@ def _value(kind: Any, data: object, place: str) -> object:
         return _items(get_args(kind)[0], data, place)
     if origin is dict:
         return _mapping(get_args(kind)[1], data, place)
-    if issubclass(kind, Enum):
-        return _member(kind, data, place)
-    return _scalar(kind, data, place)
+    return _member(kind, data, place)
 
 
 def _dataclass(kind: type, data: object, place: str) -> object:
-    stored = _mapping(Any, data, place)
+    stored = _object(data, place)
     hints = _hints(kind)
     required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
     if missing := sorted(required - stored.keys()):
@@ -88,13 +88,20 @@ def _optional(kind: Any, data: object, place: str) -> object:
 def _items(kind: Any, data: object, place: str) -> list[Any]:
     if not isinstance(data, list):
         raise _wrong(place, data, "a list")
+    # Nearly all of a run is samples: a list of nothing but finite floats needs no place for each of them.
+    if kind is float and set(map(type, data)) == {float} and all(map(math.isfinite, data)):
+        return data
     return [_value(kind, one, f"{place}[{index}]") for index, one in enumerate(data)]
 
 
 def _mapping(kind: Any, data: object, place: str) -> dict[str, Any]:
+    return {key: _value(kind, one, f"{place}[{shortened(key)}]") for key, one in _object(data, place).items()}
+
+
+def _object(data: object, place: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise _wrong(place, data, "an object")
-    return {key: _value(kind, one, f"{place}[{shortened(key)}]") for key, one in data.items()}
+    return data
 
 
 def _member(kind: type[Enum], data: object, place: str) -> Enum:

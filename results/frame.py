@@ -11,7 +11,7 @@ from results.record import newest
 from results.schema import MODES, Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from results.record import Record
     from results.schema import Case, Timing, Trial
@@ -91,14 +91,21 @@ def records_frame(records: Sequence[Record], manifest: Manifest) -> pd.DataFrame
 def samples_frame(records: Iterable[Record], trials: Iterable[Trial]) -> pd.DataFrame:
     """A row per sample of every trial whose case has a record, with the columns of `SAMPLE_COLUMNS`."""
     of_case = {record.case: record for record in records}
-    rows = [
-        {**_identity(trial.case), "run_id": record.run_id, "outcome": record.outcome, **sample}
+    series = [
+        (trial, of_case[trial.case], mode, timing)
         for trial in newest(trials)
-        if (record := of_case.get(trial.case))
+        if trial.case in of_case
         for mode, timing in trial.timings.items()
-        for sample in _samples(trial.replicate, mode, timing)
     ]
-    return _frame(rows, SAMPLE_COLUMNS)
+    shared = [_shared_by_samples(trial, record, mode, timing) for trial, record, mode, timing in series]
+    # A run holds up to a million samples: what a series shares is repeated by pandas, not row by row.
+    lengths = [len(timing.span_s) for *_, timing in series]
+    frame = _frame(shared, {name: SAMPLE_COLUMNS[name] for name in SAMPLE_COLUMNS if name not in _PER_SAMPLE})
+    frame = frame.loc[frame.index.repeat(lengths)].reset_index(drop=True)
+    for name, values in _PER_SAMPLE.items():
+        column = [value for *_, timing in series for value in values(timing)]
+        frame[name] = pd.Series(column, dtype=SAMPLE_COLUMNS[name])
+    return frame[list(SAMPLE_COLUMNS)]
 
 
 def _frame(rows: list[dict[str, Any]], columns: dict[str, str]) -> pd.DataFrame:
@@ -176,24 +183,29 @@ def _ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _samples(replicate: int, mode: str, timing: Timing) -> Iterable[dict[str, Any]]:
-    clocks = _clocks(timing)
-    flags: list[list[str]] = [[] for _ in timing.span_s]
+def _shared_by_samples(trial: Trial, record: Record, mode: str, timing: Timing) -> dict[str, Any]:
+    return {
+        **_identity(trial.case),
+        "run_id": record.run_id,
+        "outcome": record.outcome,
+        "replicate": trial.replicate,
+        "mode": mode,
+        "calls_per_sample": timing.calls_per_sample,
+    }
+
+
+def _warmups(timing: Timing) -> list[bool]:
+    return [index < timing.warmup_samples for index in range(len(timing.span_s))]
+
+
+def _flags(timing: Timing) -> list[str]:
+    """Each sample's flags, comma-separated; a flag on a sample that is not there marks nothing."""
+    flags = [""] * len(timing.span_s)
     for flag, marked in timing.flags.items():
         for index in marked:
             if 0 <= index < len(flags):
-                flags[index].append(flag)
-    for index, span_s in enumerate(timing.span_s):
-        yield {
-            "replicate": replicate,
-            "mode": mode,
-            "index": index,
-            "span_s": span_s,
-            "calls_per_sample": timing.calls_per_sample,
-            "warmup": index < timing.warmup_samples,
-            "flags": ", ".join(flags[index]),
-            "sm_clock_mhz": clocks[index],
-        }
+                flags[index] += f", {flag}" if flags[index] else flag
+    return flags
 
 
 def _clocks(timing: Timing) -> list[float | None]:
@@ -203,3 +215,12 @@ def _clocks(timing: Timing) -> list[float | None]:
     for length, mhz in zip(timing.block_samples, timing.sm_clock_mhz, strict=False):
         clocks += [mhz] * min(length, count - len(clocks))
     return clocks + [None] * (count - len(clocks))
+
+
+_PER_SAMPLE: dict[str, Callable[[Timing], Sequence[Any]]] = {
+    "index": lambda timing: range(len(timing.span_s)),
+    "span_s": lambda timing: timing.span_s,
+    "warmup": _warmups,
+    "flags": _flags,
+    "sm_clock_mhz": _clocks,
+}

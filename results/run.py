@@ -71,7 +71,10 @@ class Run:
 
 @dataclass
 class Lines:
-    """What trials.jsonl holds: `whole_bytes` to the end of its last whole line, `unended` if its newline lacks."""
+    """What trials.jsonl holds.
+
+    `whole_bytes` is where its last whole line ends, `unended` whether that line lacks its newline.
+    """
 
     trials: list[Trial] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -93,9 +93,9 @@ class Timing:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        for index, span in enumerate(self.span_s):
-            if not math.isfinite(span):
-                raise ValueError(f"sample {index} is {span} s: a sample is a finite time")
+        if not all(map(math.isfinite, self.span_s)):
+            index, span = next((i, one) for i, one in enumerate(self.span_s) if not math.isfinite(one))
+            raise ValueError(f"sample {index} is {span} s: a sample is a finite time")
         if not 0 <= self.warmup_samples <= len(self.span_s):
             raise ValueError(f"{self.warmup_samples} warm-ups among {len(self.span_s)} samples")
 

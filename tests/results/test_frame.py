@@ -1,0 +1,200 @@
+import math
+import warnings
+
+import pandas as pd
+import pytest
+
+from results.frame import RECORD_COLUMNS, SAMPLE_COLUMNS, records_frame, samples_frame
+from results.record import assemble
+from results.schema import Outcome, Timing
+from tests.results.builders import (
+    CPU_ENVIRONMENT,
+    GPU_ENVIRONMENT,
+    case,
+    cpu_trial,
+    manifest,
+    timing,
+    trial,
+    trials,
+    utilisation,
+    verification,
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def frame_of(plan, its_trials):
+    return records_frame(assemble(plan, its_trials), plan)
+
+
+def row_of(its_trial, plan=None):
+    return frame_of(plan or manifest([its_trial.case]), [its_trial]).iloc[0]
+
+
+def test_a_row_states_the_case():
+    row = row_of(trial(case("fused", batch=2, seq_len=7, causal=False, dtype="fp16")))
+    shape = ["qkv", "fused", "forward", 2, 7, 768, 12, 64, False, "fp16"]
+    names = [
+        "stage",
+        "variant",
+        "direction",
+        "batch",
+        "seq_len",
+        "d_model",
+        "n_head",
+        "head_dim",
+        "causal",
+        "dtype",
+    ]
+    assert row[names].tolist() == shape
+
+
+def test_rates_are_work_over_the_headline_time():
+    row = row_of(trial(median_s=1e-4, useful_flops=10**9, least_bytes=10**6))
+    assert (row["mode"], row["time_s"]) == ("isolated", pytest.approx(1e-4))
+    assert row["flops_per_s"] == pytest.approx(1e13)
+    assert row["bytes_per_s"] == pytest.approx(1e10)
+    assert row["peak_fraction"] == pytest.approx(1e13 / 989e12)
+
+
+def test_each_mode_has_its_time_and_interval():
+    plan = manifest([case()])
+    row = frame_of(plan, trials(plan)).iloc[0]
+    for mode, factor in (("isolated", 1), ("eager", 2), ("graph", 0.9)):
+        assert row[f"{mode}_s"] == pytest.approx(factor * 1.005e-4)
+        assert row[f"{mode}_low_s"] < row[f"{mode}_s"] < row[f"{mode}_high_s"]
+
+
+def test_one_replicate_has_a_time_and_no_interval():
+    row = row_of(trial())
+    assert row["isolated_s"] == pytest.approx(1e-4)
+    assert math.isnan(row["isolated_low_s"])
+    assert math.isnan(row["isolated_high_s"])
+
+
+def test_speedup_is_against_the_stages_baseline_in_the_same_group():
+    small, large = {"batch": 1}, {"batch": 32}
+    cases = [case(name, **size) for size in (small, large) for name in ("fused", "per_head")]
+    medians = [1e-4, 3e-4, 2e-3, 8e-3]
+    plan = manifest(cases)
+    frame = frame_of(plan, [trial(one, median_s=s) for one, s in zip(cases, medians, strict=True)])
+    assert frame["speedup"].tolist() == pytest.approx([3.0, 1.0, 4.0, 1.0])
+
+
+def test_speedup_compares_the_records_own_headline_mode():
+    fused = trial(case("fused"), timings={"eager": timing(1e-4)})
+    frame = frame_of(
+        manifest([case("fused"), case("per_head")]), [fused, trial(case("per_head"), median_s=3e-4)]
+    )
+    assert frame["speedup"][0] == pytest.approx(6.0)  # the builder's eager time is twice the isolated one
+
+
+@pytest.mark.parametrize(
+    "baseline", [None, trial(case("per_head"), outcome=Outcome.CRASHED), trial(case("per_head"), timings={})]
+)
+def test_without_the_baselines_time_there_is_no_speedup(baseline):
+    plan = manifest([case("fused"), case("per_head")])
+    frame = frame_of(plan, [trial(case("fused")), *([baseline] if baseline else [])])
+    assert frame["speedup"].isna().all()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        CPU_ENVIRONMENT,
+        {},
+        {"peaks": None},
+        {"peaks": {"bf16": 7}},
+        {"peaks": {"bf16": {"flops_per_s": "fast"}}},
+        {"peaks": {"bf16": {"flops_per_s": 0}}},
+        {"peaks": {"bf16": {"flops_per_s": -1.0}}},
+    ],
+)
+def test_without_a_usable_peak_there_is_no_fraction_of_it(environment):
+    assert math.isnan(row_of(trial(), manifest([case()], environment=environment))["peak_fraction"])
+
+
+def test_the_peak_is_that_of_the_cases_dtype():
+    row = row_of(trial(case(dtype="fp32"), median_s=1e-3, useful_flops=10**9))
+    assert row["peak_fraction"] == pytest.approx(1e12 / GPU_ENVIRONMENT["peaks"]["fp32"]["flops_per_s"])
+
+
+def test_memory_utilisation_and_errors_stand_in_their_columns():
+    checks = (verification(), verification(when="after", relative_error=4e-3, worst_row_error=1e-3))
+    row = row_of(trial(utilisation=utilisation(power_w=321.0), verifications=checks))
+    names = ["peak_delta_bytes", "resident_bytes", "gpu_busy_percent", "memory_used_bytes", "power_w"]
+    assert row[names].tolist() == [6 << 20, 8 << 20, 97.0, 2 << 30, 321.0]
+    assert (row["nvml_sm_clock_mhz"], row["sm_clock_mhz"]) == (1815.0, 1830.0)
+    assert (row["relative_error"], row["worst_row_error"]) == (4e-3, 5e-3)
+    assert (row["replicates"], row["samples"], row["flags"]) == (1, 9, "warm-up")
+
+
+def test_a_failed_case_has_its_reason_and_no_number():
+    row = row_of(trial(outcome=Outcome.OUT_OF_MEMORY, reason="needs 90 GB"))
+    assert (row["outcome"], row["reason"], row["samples"]) == ("out_of_memory", "needs 90 GB", 0)
+    assert row[["time_s", "flops_per_s", "speedup", "peak_delta_bytes", "power_w"]].isna().all()
+    assert pd.isna(row["mode"])
+
+
+def test_a_cpu_run_has_its_times_and_no_gpu_figures():
+    row = row_of(cpu_trial(case(dtype="fp32")), manifest([case(dtype="fp32")], environment=CPU_ENVIRONMENT))
+    assert (row["mode"], row["time_s"]) == ("eager", pytest.approx(1e-3))
+    assert row[["isolated_s", "graph_s", "gpu_busy_percent", "sm_clock_mhz", "peak_fraction"]].isna().all()
+
+
+@pytest.mark.parametrize("cases", [[], [case()]])
+def test_a_run_without_trials_has_all_the_columns_with_their_types(cases):
+    plan = manifest([case()])
+    frame = records_frame(assemble(plan, []) if cases else [], plan)
+    assert len(frame) == len(cases)
+    full = frame_of(plan, [trial(case())])
+    assert list(frame.columns) == list(RECORD_COLUMNS)
+    assert frame.dtypes.equals(full.dtypes)
+
+
+def test_samples_keep_their_order_their_warm_ups_their_flags_and_their_blocks_clock():
+    marked = Timing(
+        span_s=(9.0, 1.0, 3.0, 2.0),
+        warmup_samples=1,
+        calls_per_sample=4,
+        flags={"throttled": [2, 3], "outlier": [3, 99]},
+        block_samples=(2, 2),
+        sm_clock_mhz=(1980.0, None),
+    )
+    plan = manifest([case()])
+    its_trials = [trial(replicate=2, timings={"graph": marked})]
+    frame = samples_frame(assemble(plan, its_trials), its_trials)
+    assert list(frame.columns) == list(SAMPLE_COLUMNS)
+    assert frame["span_s"].tolist() == [9.0, 1.0, 3.0, 2.0]
+    assert frame["index"].tolist() == [0, 1, 2, 3]
+    assert frame["warmup"].tolist() == [True, False, False, False]
+    assert frame["flags"].tolist() == ["", "", "throttled", "throttled, outlier"]
+    assert frame["sm_clock_mhz"].fillna(-1).tolist() == [1980.0, 1980.0, -1, -1]
+    assert (frame[["replicate", "mode", "calls_per_sample", "outcome"]] == [2, "graph", 4, "ok"]).all(
+        axis=None
+    )
+
+
+@pytest.mark.parametrize("lengths", [(), (1,), (100,), (2**62,), (-3, 2)])
+def test_blocks_that_do_not_add_up_leave_clocks_unknown_not_samples_out(lengths):
+    odd = Timing(span_s=(1.0, 2.0, 3.0), block_samples=lengths, sm_clock_mhz=(1000.0,) * len(lengths))
+    plan, its_trials = manifest([case()]), [trial(timings={"eager": odd})]
+    assert samples_frame(assemble(plan, its_trials), its_trials)["span_s"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_samples_of_a_case_found_incorrect_are_kept_and_marked():
+    plan, its_trials = manifest([case()]), [trial(), trial(replicate=1, outcome=Outcome.INCORRECT)]
+    frame = samples_frame(assemble(plan, its_trials), its_trials)
+    assert len(frame) == 30
+    assert set(frame["outcome"]) == {"incorrect"}
+
+
+def test_no_samples_still_have_all_the_columns_with_their_types():
+    plan, its_trials = manifest([case()]), [trial()]
+    empty = samples_frame([], [])
+    assert empty.dtypes.equals(samples_frame(assemble(plan, its_trials), its_trials).dtypes)
