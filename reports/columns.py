@@ -69,7 +69,8 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
         Column(modes.pop() if len(modes) == 1 else "time", lambda best: _time(best.row)),
         Column("±", lambda best: _interval(best.row), expendable=2),
         Column("× base", lambda best: _speedup(best.row), expendable=1),
-        Column("lead", _lead, left=True, least=12),
+        Column("lead", _lead),
+        Column("runner-up", _runner_up, left=True, least=12),
     )
     lines = (Line(tuple(column.cell(best) for column in columns)) for best in report.fastest)
     return _without_empty([Grid(columns, tuple(lines))])[0]
@@ -110,14 +111,16 @@ def _case_column(title: str, text: Callable[[Case], str]) -> Column[Fastest]:
 
 
 def _lead(best: Fastest) -> str:
-    """`3.1 % over fused`, `3.10 × over fused` from twice as fast on, `level with fused` where intervals meet."""
-    if best.runner_up is None or best.lead is None:
-        return "nothing else was timed"
-    name = plain(best.runner_up.variant)
+    """`3.1 % over`, `3.10 × over` from twice as fast on, `level with` where the intervals meet: then the name."""
+    if best.lead is None:
+        return MISSING
     if best.level:
-        return f"level with {name}"
-    lead = units.ratio(best.lead) if best.lead >= 2 else units.percent(best.lead - 1)
-    return f"{lead} over {name}"
+        return "level with"
+    return f"{units.ratio(best.lead) if best.lead >= 2 else units.percent(best.lead - 1)} over"
+
+
+def _runner_up(best: Fastest) -> str:
+    return plain(best.runner_up.variant) if best.runner_up else MISSING
 
 
 def _group_grid(group: GroupTable) -> Grid[Row]:
@@ -182,7 +185,8 @@ def _time(row: Row) -> str:
 
 
 def _interval(row: Row) -> str:
-    return units.plus_minus(row.time.value_s, row.time.low_s, row.time.high_s) if row.time else MISSING
+    time = row.time
+    return units.interval(units.half_width(time.value_s, time.low_s, time.high_s) if time else None)
 
 
 def _other_mode(mode: str, headline: str | None) -> Callable[[Row], str]:

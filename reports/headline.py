@@ -22,16 +22,11 @@ MODE_MEANINGS = {
 
 
 def notices(report: Report) -> list[str]:
-    """What must be said before anything else: the environment's own notices, and a measurement on the CPU."""
+    """What must be said before anything else; a run on the CPU never leaves that unsaid."""
     environment = report.manifest.environment
     said = [shorten(notice) for notice in environment.get("notices") or ()]
-    if environment.get("device") == "cpu":
-        gpu = environment.get("gpu") or {}
-        name = gpu.get("name")
-        said.append(
-            f"measuring the CPU, not the {plain(name)}" if name else "no CUDA device: measuring the CPU"
-        )
-    return said
+    on_cpu = environment.get("device") == "cpu"
+    return said or (["no CUDA device: measuring the CPU"] if on_cpu else [])
 
 
 def header(report: Report) -> list[tuple[str, list[str]]]:
@@ -88,7 +83,7 @@ def failures(report: Report) -> list[str]:
 
 
 def _machine(environment: dict[str, Any]) -> list[str]:
-    if environment.get("device") == "cuda":
+    if _on_gpu(environment):
         return _gpu(environment.get("gpu") or {})
     cpu = environment.get("cpu") or {}
     return _known(
@@ -114,14 +109,14 @@ def _gpu(gpu: dict[str, Any]) -> list[str]:
 def _software(manifest: Manifest) -> list[str]:
     environment = manifest.environment
     torch, gpu, git = (environment.get(key) or {} for key in ("torch", "gpu", "git"))
-    on_gpu = environment.get("device") == "cuda"
+    on_gpu = _on_gpu(environment)
     commit = (
         git.get("commit") and f" at {str(git['commit'])[:10]}{'' if git.get('clean') else ' with changes'}"
     )
     return _known(
         f"torch {torch.get('version') or 'of unknown version'}",
         on_gpu and torch.get("cuda") and f"CUDA {torch['cuda']}",
-        on_gpu and torch.get("cudnn") and f"cuDNN {torch['cudnn']}",
+        on_gpu and torch.get("cudnn") and f"cuDNN {_cudnn(torch['cudnn'])}",
         on_gpu and gpu.get("driver") and f"driver {gpu['driver']}",
         environment.get("python") and f"Python {environment['python']}",
         f"headbench {manifest.headbench_version}{commit or ''}",
@@ -138,6 +133,18 @@ def _measured(report: Report) -> list[str]:
         budget_s and f"budget {budget_s:g} s",
         manifest.created_utc,
     )
+
+
+def _on_gpu(environment: dict[str, Any]) -> bool:
+    return str(environment.get("device")).startswith("cuda")
+
+
+def _cudnn(version: object) -> str:
+    """`9.19.0` from 91900, which is how cuDNN counts since 9; before, 8.9.2 was 8902."""
+    if not isinstance(version, int):
+        return str(version)
+    thousands = 10_000 if version >= 90_000 else 1_000
+    return f"{version // thousands}.{version % thousands // 100}.{version % 100}"
 
 
 def _peaks(report: Report) -> list[str]:
@@ -167,7 +174,7 @@ def _precision(report: Report) -> list[str]:
     return [
         f"{within_1} of {count(len(times), 'time')} within ± 1 %",
         f"{within_5} within ± 5 %",
-        f"the widest ± {units.percent(max(known))}",
+        f"the widest ± {units.interval(max(known))}",
     ]
 
 

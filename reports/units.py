@@ -74,10 +74,9 @@ def half_width(value: float, low: float | None, high: float | None) -> float | N
     return (high - low) / 2 / value
 
 
-def plus_minus(value: float, low: float | None, high: float | None) -> str:
+def interval(share: float | None) -> str:
     """`0.4 %` for an interval of ± 0.4 %; `>100 %` where it says next to nothing."""
-    share = half_width(value, low, high)
-    return ">100 %" if share is not None and share > 1 else percent(share)
+    return ">100 %" if _known(share) and share > 1 else percent(share)
 
 
 def ratio(value: float | None) -> str:

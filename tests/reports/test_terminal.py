@@ -136,9 +136,9 @@ def test_a_variant_level_with_the_fastest_is_marked() -> None:
 
 def test_the_winners_are_summed_up_with_their_lead() -> None:
     rows = table(runs.rendered(runs.gpu_run()), "fastest of each group")
-    assert rows[0].split() == ["stage", "batch", "fastest", "isolated", "±", "×", "base", "lead"]
-    assert rows[1].endswith("3.1 % over fused_qkv")
-    assert rows[3].endswith("level with sdpa")
+    assert rows[0].split() == ["stage", "batch", "fastest", "isolated", "±", "×", "base", "lead", "runner-up"]
+    assert rows[1].endswith("  3.1 % over  fused_qkv")
+    assert rows[3].endswith("  level with  sdpa")
 
 
 def test_eighty_columns_leave_out_what_is_needed_least_and_say_so() -> None:
@@ -156,14 +156,19 @@ def test_a_cpu_run_says_so_first_and_shows_only_what_a_cpu_has() -> None:
     assert text.count("not counted on a CPU") == 1
 
 
-def test_a_notice_comes_before_everything_else() -> None:
-    environment = {**runs.CPU_ENVIRONMENT, "notices": ["GPU X needs a newer driver"]}
-    assert runs.rendered(runs.cpu_run(environment=environment)).startswith("! GPU X needs a newer driver\n! ")
+def test_the_run_s_own_notices_come_before_everything_else() -> None:
+    environment = {**runs.CPU_ENVIRONMENT, "notices": ["GPU X is unusable: measuring the CPU meanwhile"]}
+    text = runs.rendered(runs.cpu_run(environment=environment))
+    assert text.startswith("! GPU X is unusable: measuring the CPU meanwhile\nmachine ")
 
 
-def test_measuring_the_cpu_beside_a_gpu_names_the_gpu() -> None:
-    environment = {**runs.CPU_ENVIRONMENT, "gpu": {"name": "NVIDIA X"}}
-    assert "! measuring the CPU, not the NVIDIA X" in runs.rendered(runs.cpu_run(environment=environment))
+def test_any_cuda_device_is_a_gpu_and_cudnn_s_number_is_read() -> None:
+    torch = {"version": "2.11.0", "cuda": "13.0", "cudnn": 91900}
+    text = runs.rendered(
+        runs.gpu_run(environment={**runs.GPU_ENVIRONMENT, "device": "cuda:1", "torch": torch})
+    )
+    assert "machine    NVIDIA H200 · 132 SMs" in text
+    assert "CUDA 13.0 · cuDNN 9.19.0 · driver 580.65.06" in text
 
 
 def test_one_replicate_shows_no_interval_and_warns() -> None:
@@ -260,7 +265,8 @@ def test_importing_the_terminal_report_imports_neither_pandas_nor_torch() -> Non
 
 
 def test_a_case_timed_alone_has_no_lead() -> None:
-    assert "nothing else was timed" in runs.rendered(runs.run([builders.trial()], replicates=1))
+    rows = table(runs.rendered(runs.run([builders.trial()], replicates=1)), "fastest of each group")
+    assert rows[0].split() == ["stage", "fastest", "isolated"]
 
 
 def test_a_stream_that_cannot_write_every_sign_gets_a_question_mark() -> None:

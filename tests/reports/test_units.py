@@ -82,16 +82,20 @@ def test_a_share_that_is_not_zero_never_reads_as_zero(fraction: float | None, te
 
 def test_an_interval_is_half_its_width_over_the_value() -> None:
     assert units.half_width(2.0, 1.9, 2.3) == pytest.approx(0.1)
-    assert units.plus_minus(2.0, 1.9, 2.3) == "10 %"
 
 
 def test_one_replicate_has_no_interval() -> None:
     assert units.half_width(2.0, None, None) is None
-    assert units.plus_minus(2.0, None, None) == "–"
+    assert units.interval(None) == "–"
 
 
 def test_an_interval_wider_than_its_value_says_only_that() -> None:
-    assert units.plus_minus(1.0, 0.01, 1e300) == ">100 %"
+    assert [units.interval(share) for share in (0.004, 1.0, 1.01, 1e300)] == [
+        "0.4 %",
+        "100 %",
+        ">100 %",
+        ">100 %",
+    ]
 
 
 @pytest.mark.parametrize(
