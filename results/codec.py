@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import types
 from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from enum import Enum
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from errno import ENOLCK, ENOTSUP
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from results.schema import Manifest, Trial
+
+OTHER_FOLDER = "choose another folder with --out DIR"
 
 
 class RunWriter:
@@ -39,28 +41,18 @@ class RunWriter:
             StoreError: `out` cannot be written to, or has a run of that name already.
         """
         path = out / manifest.run_id
-        other = "choose another folder with --out DIR"
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise refused("make the folder", out, error, other) from None
-        try:
-            path.mkdir()
-        except FileExistsError:
-            raise StoreError(
-                f"{path} is there already: continue it with --resume {path}, or {other}"
-            ) from None
-        except OSError as error:
-            raise refused("make the folder", path, error, other) from None
-        try:
-            # The manifest comes last: whoever sees a run sees one that is already locked.
-            run = Run(path, manifest)
-            file = _open_locked(run)
-            _write_whole(path / MANIFEST, _json(manifest.to_json(), indent=1) + b"\n")
-            _sync_folder(out)
-        except OSError as error:
-            _remove_unfinished(path)
-            raise refused("start a run in", path, error, other) from None
+        _make_folders(out, path)
+        with ExitStack() as on_error:
+            try:
+                # The manifest comes last: whoever sees a run sees one that is already locked.
+                run = Run(path, manifest)
+                file = on_error.enter_context(_open_locked(run))
+                _write_whole(path / MANIFEST, _json(manifest.to_json(), indent=1) + b"\n")
+                _sync_folder(out)
+            except OSError as error:
+                _remove_unfinished(path)
+                raise refused("start a run in", path, error, OTHER_FOLDER) from None
+            on_error.pop_all()
         return cls(run, file)
 
     @classmethod
@@ -71,18 +63,19 @@ class RunWriter:
             StoreError: it is not a run that can be read and written, or another process is writing it.
         """
         run = Run(path, load_manifest(path))
-        try:
-            file = _open_locked(run)
-            lines = scan(file)
-            run.trials, run.notes = lines.trials, run.notes + lines.notes
-            file.truncate(lines.whole_bytes)
-            writer = cls(run, file)
-            if lines.unended:
-                writer._store(b"\n")
-        except OSError as error:
-            raise refused(
-                "continue", path, error, "make it writable, or start a new run with --out DIR"
-            ) from None
+        with ExitStack() as on_error:
+            try:
+                file = on_error.enter_context(_open_locked(run))
+                lines = scan(file)
+                run.trials, run.notes = lines.trials, run.notes + lines.notes
+                file.truncate(lines.whole_bytes)
+                writer = cls(run, file)
+                if lines.unended:
+                    writer._store(b"\n")
+            except OSError as error:
+                other = "make it writable, or start a new run with --out DIR"
+                raise refused("continue", path, error, other) from None
+            on_error.pop_all()
         return writer
 
     @property
@@ -127,6 +120,20 @@ class RunWriter:
             raise
         self._end += len(self._pending)
         self._pending = b""
+
+
+def _make_folders(out: Path, path: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refused("make the folder", out, error, OTHER_FOLDER) from None
+    try:
+        path.mkdir()
+    except FileExistsError:
+        taken = f"{path} is there already: continue it with --resume {path}"
+        raise StoreError(f"{taken}, or {OTHER_FOLDER}") from None
+    except OSError as error:
+        raise refused("make the folder", path, error, OTHER_FOLDER) from None
 
 
 def _open_locked(run: Run) -> FileIO:

@@ -87,13 +87,13 @@ def test_a_median_interval_is_made_of_the_binomials_order_statistics():
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
-@pytest.mark.parametrize("count", [*range(6, 80), 1000, 20_001])
-def test_a_median_interval_is_the_narrowest_that_holds_its_confidence(count, confidence):
-    low, high = median_interval(range(count), confidence)
-    assert high == count - 1 - low
+def test_a_median_interval_is_the_narrowest_that_holds_its_confidence(confidence):
     allowed = (1 - confidence) / 2 * (1 + 1e-9)
-    assert binom.cdf(low, count, 0.5) <= allowed or low == 0
-    assert binom.cdf(low + 1, count, 0.5) > allowed or low + 1 > high - 1
+    for count in (*range(1, 80), 1000, 20_001):
+        low, high = median_interval(range(count), confidence)
+        assert high == count - 1 - low
+        assert binom.cdf(low, count, 0.5) <= allowed or low == 0
+        assert binom.cdf(low + 1, count, 0.5) > allowed or low + 1 > high - 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -1,4 +1,5 @@
 import errno
+import io
 import json
 import os
 import resource
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from results.run import load
+from results.run import load, scan
 from results.schema import Manifest
 from results.store import RunWriter, StoreError
 from tests.results.builders import case, cpu_trial, manifest, stored, trial, trials
@@ -88,14 +89,14 @@ def test_a_cut_last_line_never_swallows_the_next_trial(tmp_path, monkeypatch):
     path = stored(tmp_path, manifest([case()]), [small, small])
     file, whole = path / "trials.jsonl", (path / "trials.jsonl").read_bytes()
     length = len(whole) // 2
-    for cut in range(len(whole) + 1):
+    for cut in range(length - 2, len(whole) + 1):  # test_run.py cuts the first line at every byte, too
         file.write_bytes(whole[:cut])
         kept = (cut + 1) // length  # a line that only lacks its newline is whole
         with RunWriter.resume(path) as writer:
             writer.append(trial())
             is_cut = cut % length not in (0, length - 1)
             assert len(writer.run.notes) == is_cut, cut
-        again = load(path)
+        again = scan(io.BytesIO(file.read_bytes()))
         assert again.trials == [small] * kept + [trial()], cut
         assert again.notes == [], cut
 

@@ -1,0 +1,134 @@
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import results
+from results import store
+from results.store import MergedRun, StoreError, read
+from tests.results.builders import manifest, stored, trials
+
+PLAN = manifest()
+
+
+@pytest.fixture
+def reference(tmp_path, monkeypatch):
+    """A `reference/` folder with two runs of one GPU and one of another, away from the current folder."""
+    folder = tmp_path / "reference"
+    monkeypatch.setattr(store, "REFERENCE", folder)
+    for gpu, name in (("nvidia-h200", "default"), ("nvidia-h200", "long"), ("nvidia-l40", "default")):
+        stored(folder / gpu, replace(PLAN, run_id=name))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["", "manifest.json", "trials.jsonl"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_run_is_read_by_its_folder_or_either_file(tmp_path, name, kind):
+    path = stored(tmp_path, PLAN)
+    run = read(kind(path / name))
+    assert (run.path, run.manifest, run.trials) == (path, PLAN, trials(PLAN))
+
+
+def test_a_folder_with_one_run_is_that_run(tmp_path):
+    path = stored(tmp_path, PLAN)
+    run = read(tmp_path)
+    assert (run.path, run.notes) == (path, [])
+    assert not isinstance(run, MergedRun)
+
+
+def test_the_current_folder_can_be_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(stored(tmp_path, PLAN))
+    assert read(".").manifest == PLAN
+    assert read("trials.jsonl").manifest == PLAN
+
+
+def test_a_reference_is_read_by_its_name(reference):
+    assert read("nvidia-h200/default").path == reference / "nvidia-h200" / "default"
+    assert read("nvidia-l40").path == reference / "nvidia-l40" / "default"
+
+
+def test_a_gpus_references_are_merged(reference):
+    run = read("nvidia-h200")
+    assert isinstance(run, MergedRun)
+    assert {part.manifest.run_id for part in run.parts} == {"default", "long"}
+
+
+def test_a_folder_of_the_same_name_goes_before_a_reference(reference):
+    path = stored(Path("nvidia-h200"), PLAN)
+    assert read("nvidia-h200").path == path
+
+
+@pytest.mark.parametrize("name", ["../reference/nvidia-h200", "nvidia-h200/../../../etc"])
+def test_a_references_name_cannot_leave_the_references(reference, name, monkeypatch, tmp_path):
+    (tmp_path / "deeper" / "still").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deeper" / "still")
+    with pytest.raises(StoreError, match="no run at"):
+        read(name)
+
+
+def test_a_misspelt_reference_gets_the_nearest(reference):
+    with pytest.raises(StoreError, match="no run at nvidia-h20/default: the nearest are nvidia-h200/default"):
+        read("nvidia-h20/default")
+
+
+def test_a_misspelt_run_gets_its_nearest_siblings(tmp_path):
+    path = stored(tmp_path, PLAN)
+    with pytest.raises(StoreError, match=f"no run at .*x: the nearest are {path}"):
+        read(f"{path}x")
+
+
+def test_a_name_like_no_other_gets_what_there_is(reference, tmp_path):
+    path = stored(tmp_path / "runs", PLAN)
+    with pytest.raises(StoreError, match=f"there are {path}, nvidia-h200/default, "):
+        read(tmp_path / "runs" / "?")
+
+
+def test_where_there_is_no_run_at_all_the_way_to_one_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "REFERENCE", tmp_path / "none")
+    with pytest.raises(StoreError, match=r"no run at .*absent: `headbench run` makes one"):
+        read(tmp_path / "absent")
+    with pytest.raises(StoreError, match=r"is not a run and holds none: it has no manifest\.json"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["", " ", "a\0b"])
+def test_what_is_no_path_is_refused(where):
+    with pytest.raises(StoreError, match="is not a path"):
+        read(where)
+
+
+def test_a_name_too_long_for_the_file_system_is_refused():
+    with pytest.raises(StoreError, match="File name too long"):
+        read("x" * 5000)
+
+
+def test_another_file_is_not_a_run(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(StoreError, match=r"notes\.txt is a file, not a run"):
+        read(tmp_path / "notes.txt")
+
+
+def test_a_folder_of_broken_runs_names_the_first_cause(tmp_path):
+    for name in ("a", "b"):
+        (stored(tmp_path, replace(PLAN, run_id=name)) / "manifest.json").write_text("{")
+    with pytest.raises(
+        StoreError, match=r"none of the 2 runs in .* can be read: .*manifest\.json is damaged"
+    ):
+        read(tmp_path)
+
+
+def test_reading_and_assembling_import_no_pandas_and_no_torch(tmp_path):
+    path = stored(tmp_path, PLAN)
+    code = (
+        "import sys, results; results.read(sys.argv[1]).records();"
+        "print(sorted({'pandas', 'torch', 'cupy', 'scipy.stats'} & set(sys.modules)))"
+    )
+    root = Path(results.__file__).parents[1]
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(path)], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "[]"
