@@ -54,8 +54,9 @@ def relative_half_width(samples: Sequence[float]) -> float:
     """
     if len(samples) < 2:
         return math.inf
-    middle = median(samples)
-    low, high = median_interval(samples)
+    ordered = sorted(samples)  # sorting again what is sorted is cheap, and this runs inside the sampling loop
+    middle = median(ordered)
+    low, high = median_interval(ordered)
     return (high - low) / 2 / middle if middle > 0 else math.inf
 
 
