@@ -106,7 +106,7 @@ def calls_filling(seconds: float, once_s: float, at_most: int = 200) -> int:
     """How many calls of `once_s` fill `seconds`: at least 1, and a bounded number when the clock reads 0."""
     if once_s <= 0:
         return at_most
-    return max(1, min(at_most, round(seconds / once_s)))
+    return max(1, round(min(at_most, seconds / once_s)))
 
 
 def timers_for(device: str) -> list[Timer]:

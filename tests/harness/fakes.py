@@ -1,0 +1,173 @@
+"""Scripted stand-ins: clocks that only move when something takes time, brackets with known samples, an NVML library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count, cycle, repeat
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from harness.timers import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass
+class FakeClock:
+    """Stands still until `advance`; reads in whatever unit it is advanced in."""
+
+    now: float = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, by: float) -> None:
+        self.now += by
+
+
+class FakeBracket:
+    """Samples are the next spans of a stream, each of which takes its span on the clock; some carry a flag."""
+
+    calls_per_sample = 1
+    resolution_s = 1e-9
+    floor_s = 2e-6
+
+    def __init__(
+        self,
+        clock: FakeClock,
+        spans_s: Iterator[float],
+        flags: dict[int, str] | None = None,
+        on_sample: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clock, self._spans_s, self._flags, self._on_sample = clock, spans_s, flags or {}, on_sample
+        self._taken = 0
+
+    def sample(self) -> Sample:
+        self._on_sample()
+        span_s = next(self._spans_s)
+        self._clock.advance(span_s)
+        self._taken += 1
+        return Sample(span_s, self._flags.get(self._taken - 1))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def constant(span_s: float) -> Iterator[float]:
+    return repeat(span_s)
+
+
+def bimodal(fast_s: float, slow_s: float) -> Iterator[float]:
+    """The two in turns."""
+    return cycle((fast_s, slow_s))
+
+
+def drifting(start_s: float, step_s: float) -> Iterator[float]:
+    return (start_s + index * step_s for index in count())
+
+
+class FakeNvmlError(Exception):
+    """What the library raises; NVML's own has the code in `value`, too."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        super().__init__({3: "Not Supported", 6: "Not Found", 12: "NVML Shared Library Not Found"}[value])
+
+
+@dataclass
+class FakeNvmlLibrary:
+    """As much of `pynvml` as the harness calls. A reading that is None is not supported by this GPU.
+
+    `samples` are (microseconds, percent) pairs as the driver keeps them; `broken` is the code with which
+    `nvmlInit` fails, as where there is no driver.
+    """
+
+    uuids: tuple[str, ...] = ("GPU-other", "GPU-mine")
+    names: tuple[str, ...] = ("Other GPU", "My GPU")
+    sm_clock_mhz: int | None = 1755
+    max_sm_clock_mhz: int | None = 1980
+    power_limit_mw: int | None = 700_000
+    temperature_c: int | None = 41
+    instant_power_mw: int | None = 312_500
+    average_power_mw: int | None = 250_000
+    memory_used_bytes: int | None = 1 << 30
+    samples: list[tuple[int, int]] | None = field(default_factory=list)
+    broken: int | None = None
+
+    NVMLError = FakeNvmlError
+    NVML_SUCCESS = 0
+    NVML_ERROR_NOT_SUPPORTED = 3
+    NVML_ERROR_NOT_FOUND = 6
+    NVML_CLOCK_SM = 1
+    NVML_TEMPERATURE_GPU = 0
+    NVML_GPU_UTILIZATION_SAMPLES = 1
+    nvmlMemory_v2 = 0x2000028
+
+    def nvmlInit(self) -> None:
+        if self.broken is not None:
+            raise FakeNvmlError(self.broken)
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.1"
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.uuids)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
+        return self.uuids[index]
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
+        if uuid not in self.uuids:
+            raise FakeNvmlError(6)
+        return uuid
+
+    def nvmlDeviceGetName(self, handle: str) -> str:
+        return self.names[self.uuids.index(handle)]
+
+    def nvmlDeviceGetClockInfo(self, handle: str, clock: int) -> int:
+        assert clock == self.NVML_CLOCK_SM
+        return _supported(self.sm_clock_mhz)
+
+    def nvmlDeviceGetMaxClockInfo(self, handle: str, clock: int) -> int:
+        assert clock == self.NVML_CLOCK_SM
+        return _supported(self.max_sm_clock_mhz)
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:
+        return _supported(self.power_limit_mw)
+
+    def nvmlDeviceGetTemperature(self, handle: str, sensor: int) -> int:
+        assert sensor == self.NVML_TEMPERATURE_GPU
+        return _supported(self.temperature_c)
+
+    def nvmlDeviceGetPowerUsage(self, handle: str) -> int:
+        return _supported(self.average_power_mw)
+
+    def nvmlDeviceGetFieldValues(self, handle: str, fields: list[int]) -> list[SimpleNamespace]:
+        """One field's failure is in its own return code, as with the real library."""
+        assert fields == [186]
+        known = self.instant_power_mw is not None
+        value = SimpleNamespace(uiVal=self.instant_power_mw or 0)
+        return [SimpleNamespace(nvmlReturn=0 if known else self.NVML_ERROR_NOT_SUPPORTED, value=value)]
+
+    def nvmlDeviceGetMemoryInfo(self, handle: str, version: int) -> SimpleNamespace:
+        assert version == self.nvmlMemory_v2
+        return SimpleNamespace(used=_supported(self.memory_used_bytes))
+
+    def nvmlDeviceGetSamples(
+        self, handle: str, kind: int, since_us: int
+    ) -> tuple[int, list[SimpleNamespace]]:
+        assert kind == self.NVML_GPU_UTILIZATION_SAMPLES
+        kept = [sample for sample in _supported(self.samples) if sample[0] > since_us]
+        if not kept:
+            raise FakeNvmlError(self.NVML_ERROR_NOT_FOUND)
+        return 1, [
+            SimpleNamespace(timeStamp=stamp, sampleValue=SimpleNamespace(uiVal=percent))
+            for stamp, percent in kept
+        ]
+
+
+def _supported(value):
+    if value is None:
+        raise FakeNvmlError(3)
+    return value
