@@ -1,0 +1,260 @@
+"""The rounds under a scripted clock: exact statistics, a fair share for every case, and samples that are never lost."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from itertools import groupby
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from harness.rounds import (
+    FEWEST_SAMPLES,
+    MOST_SAMPLES,
+    ROUNDS,
+    SAMPLES_TO_JUDGE,
+    WARMUP_SAMPLES,
+    Series,
+    Surroundings,
+    measure,
+)
+from tests.harness.fakes import FakeBracket, FakeClock, bimodal, constant, drifting
+
+TICK = 1 / 1024
+"""A span that adds up without rounding, and is stored rounded to 0.1 ns."""
+
+
+@dataclass
+class Bench:
+    """Series on one scripted clock, and who was sampled in which order."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    blocks: list[tuple[str, str]] = field(default_factory=list)
+    sampled: list[str] = field(default_factory=list)
+    clock_mhz: float | None = 1500.0
+
+    def series(self, spans_s, case="a", mode="eager", flags=None) -> Series:
+        bracket = FakeBracket(self.clock, spans_s, flags, on_sample=lambda: self.sampled.append(case))
+        return Series(case, mode, bracket)
+
+    def measure(self, series, seconds, seed=0) -> None:
+        def before_block(one):
+            self.blocks.append((one.case_key, one.mode))
+
+        around = Surroundings(self.clock, before_block, lambda: self.clock_mhz)
+        measure(series, seconds, random.Random(seed), around)
+
+
+def test_a_constant_stream_fills_its_time_exactly_in_five_blocks():
+    bench = Bench()
+    one = bench.series(constant(TICK))
+    bench.measure([one], 100 * TICK)
+    timing = one.timing()
+    assert timing.span_s == (round(TICK, 10),) * 100
+    assert timing.block_samples == (22, 20, 20, 19, 19)
+    assert timing.warmup_samples == WARMUP_SAMPLES
+    assert (timing.precision, timing.stopped) == (0.0, "share spent")
+    assert (timing.calls_per_sample, timing.resolution_s, timing.floor_s) == (1, 1e-9, 2e-6)
+    assert bench.clock.now == 100 * TICK
+
+
+@pytest.mark.parametrize("mode", ["isolated", "graph"])
+def test_a_mode_that_is_known_precisely_stops_and_says_so(mode):
+    bench = Bench()
+    one = bench.series(constant(TICK), mode=mode)
+    bench.measure([one], 1000 * TICK)
+    assert len(one.spans_s) == WARMUP_SAMPLES + SAMPLES_TO_JUDGE
+    assert one.timing().stopped == "precise"
+
+
+def test_eager_spends_its_share_however_precise_it_is():
+    bench = Bench()
+    eager, isolated = (bench.series(constant(TICK), mode=mode) for mode in ("eager", "isolated"))
+    bench.measure([eager, isolated], 1000 * TICK)
+    assert (eager.stopped, isolated.stopped) == ("share spent", "precise")
+    assert len(eager.spans_s) > 900
+
+
+def test_a_bimodal_stream_is_never_called_precise():
+    bench = Bench()
+    one = bench.series(bimodal(TICK, 2 * TICK), mode="isolated")
+    bench.measure([one], 300 * TICK)
+    timing = one.timing()
+    assert set(timing.used_s) == {round(TICK, 10), round(2 * TICK, 10)}
+    expected = TICK / 2 / median(timing.used_s)  # the interval reaches from one mode to the other
+    assert timing.precision == pytest.approx(expected, rel=1e-6)
+    assert timing.stopped == "share spent"
+
+
+def test_a_drifting_stream_is_as_imprecise_as_its_ranks_say():
+    bench = Bench()
+    one = bench.series(drifting(100 * TICK, TICK), mode="graph")
+    bench.measure([one], 5000 * TICK)
+    used = [round((100 + i) * TICK, 10) for i in range(WARMUP_SAMPLES, len(one.spans_s))]
+    assert one.used == used
+    rank = max(r for r in range(len(used)) if binom.cdf(r, len(used), 0.5) <= 0.025)
+    expected = (used[-1 - rank] - used[rank]) / 2 / median(used)
+    assert one.timing().precision == pytest.approx(expected, rel=1e-9)
+    assert expected > 0.005
+    assert one.stopped == "share spent"
+
+
+def test_a_stream_that_settles_after_its_warm_up_is_precise_because_warm_ups_are_not_used():
+    bench = Bench()
+    one = bench.series(iter([TICK * 100, TICK * 50] + [TICK] * 10), mode="isolated")
+    bench.measure([one], 10_000 * TICK)
+    assert one.timing().precision == 0.0
+    assert one.spans_s[:2] == [round(TICK * 100, 10), round(TICK * 50, 10)]
+
+
+@pytest.mark.parametrize("seconds", [-1e9, -1.0, 0.0, 1e-12, 3 * TICK])
+@pytest.mark.parametrize("mode", ["isolated", "eager", "graph"])
+def test_every_case_keeps_its_fewest_samples_however_small_the_budget(seconds, mode):
+    bench = Bench()
+    series = [bench.series(constant(TICK), case, mode) for case in "abcdefgh"]
+    bench.measure(series, seconds)
+    assert [len(one.used) for one in series] == [FEWEST_SAMPLES] * 8
+    assert all(one.stopped == "share spent" for one in series)
+
+
+def test_one_slow_case_takes_nobody_elses_fewest_samples():
+    bench = Bench()
+    slow, fast = bench.series(constant(1000 * TICK), "slow"), bench.series(constant(TICK), "fast")
+    bench.measure([slow, fast], 100 * TICK)
+    assert len(slow.used) == FEWEST_SAMPLES
+    assert len(fast.used) >= FEWEST_SAMPLES
+
+
+def test_a_stored_series_does_not_grow_without_bound():
+    bench = Bench()
+    eager = bench.series(constant(TICK))
+    noisy = bench.series(bimodal(TICK, 2 * TICK), "b", "isolated")
+    bench.measure([eager, noisy], 1e9)
+    assert [len(one.used) for one in (eager, noisy)] == [MOST_SAMPLES] * 2
+    assert [one.stopped for one in (eager, noisy)] == ["limit", "limit"]
+
+
+def test_a_clock_that_stands_still_does_not_loop_for_ever():
+    bench = Bench()
+    one = bench.series(constant(0.0), mode="isolated")
+    bench.measure([one], 1.0)
+    assert len(one.used) == MOST_SAMPLES
+    assert one.timing().stopped == "limit"
+
+
+def test_cases_take_turns_and_none_is_sampled_only_at_the_end():
+    bench = Bench()
+    cases = "abcdef"
+    series = [bench.series(bimodal(TICK, 2 * TICK), case) for case in cases]
+    bench.measure(series, 600 * TICK)
+    rounds = [bench.blocks[i : i + len(cases)] for i in range(0, len(bench.blocks), len(cases))]
+    assert len(rounds) == ROUNDS
+    assert all(sorted(case for case, _ in one) == sorted(cases) for one in rounds)
+    assert len(set(map(tuple, rounds))) > 1  # a fresh order each time
+    for case in cases:
+        places = [i for i, sampled in enumerate(bench.sampled) if sampled == case]
+        assert places[0] < len(bench.sampled) / 3
+        assert places[-1] > len(bench.sampled) * 2 / 3
+
+
+def test_the_modes_of_a_case_are_neighbours_in_every_round():
+    bench = Bench()
+    modes = ["isolated", "eager", "graph"]
+    series = [
+        bench.series(bimodal(TICK, 2 * TICK), case, mode) for mode in modes for case in "abcd"
+    ]  # not in order
+    bench.measure(series, 1200 * TICK)
+    per_round = len(series)
+    for start in range(0, len(bench.blocks), per_round):
+        one = bench.blocks[start : start + per_round]
+        assert [len(list(of)) for _, of in groupby(one, key=lambda block: block[0])] == [3, 3, 3, 3]
+
+
+def test_the_order_depends_on_the_seed_alone():
+    def order(seed, span):
+        bench = Bench()
+        bench.measure([bench.series(constant(span), case) for case in "abcdef"], 600 * TICK, seed)
+        return bench.blocks
+
+    assert order(1, TICK) == order(1, 2 * TICK)
+    assert len({tuple(order(seed, TICK)) for seed in range(5)}) == 5
+
+
+def test_flags_land_on_the_samples_they_mark_warm_ups_included():
+    bench = Bench()
+    flags = {0: "released by timeout", 5: "throttled", 21: "throttled", 22: "released by timeout"}
+    one = bench.series(constant(TICK), flags=flags)
+    bench.measure([one], 100 * TICK)
+    assert one.timing().flags == {"released by timeout": [0, 22], "throttled": [5, 21]}
+
+
+def test_the_clock_is_read_once_before_each_block_never_inside():
+    bench = Bench()
+    one = bench.series(constant(TICK))
+    readings = iter([1980.0, 1755.0, None, 1440.0, 1200.0])
+    sampled_when_read = []
+
+    def sm_clock_mhz():
+        sampled_when_read.append(len(one.spans_s))
+        return next(readings)
+
+    around = Surroundings(bench.clock, lambda _: None, sm_clock_mhz)
+    measure([one], 100 * TICK, random.Random(0), around)
+    assert one.timing().sm_clock_mhz == (1980.0, 1755.0, None, 1440.0, 1200.0)
+    assert sampled_when_read == [0, 22, 42, 62, 81]
+
+
+def test_time_given_back_by_a_series_that_stops_early_goes_to_the_others():
+    bench = Bench()
+    early = bench.series(constant(TICK), "early", "isolated")
+    noisy = [bench.series(bimodal(TICK, 2 * TICK), case) for case in ("b", "c")]
+    bench.measure([early, *noisy], 900 * TICK)
+    assert len(early.spans_s) == 12
+    assert bench.clock.now == pytest.approx(900 * TICK, abs=2 * TICK)
+    spent = [sum(one.spans_s) / TICK for one in noisy]
+    assert spent == pytest.approx([444, 444], abs=4)
+
+
+def test_a_case_that_raises_leaves_the_others_to_be_measured_to_their_end():
+    bench = Bench()
+    good = bench.series(constant(TICK), "good")
+    bad = bench.series(iter([TICK] * 30), "bad")  # the 31st sample raises
+    with pytest.raises(StopIteration):
+        bench.measure([good, bad], 200 * TICK)
+    bench.measure([good], 200 * TICK - bench.clock.now)
+    assert bench.clock.now == pytest.approx(200 * TICK, abs=2 * TICK)
+    timing = good.timing()
+    assert sum(timing.block_samples) == len(timing.span_s)
+
+
+def test_nothing_to_measure_is_no_fault():
+    Bench().measure([], 1.0)
+
+
+@given(
+    spans=st.lists(st.floats(1e-7, 0.5), min_size=1, max_size=6),
+    modes=st.sets(st.sampled_from(["isolated", "eager", "graph"]), min_size=1),
+    seconds=st.floats(-1.0, 5.0),
+    seed=st.integers(0, 9),
+)
+def test_whatever_the_spans_and_the_budget_every_sample_has_its_block(spans, modes, seconds, seed):
+    bench = Bench()
+    series = [
+        bench.series(bimodal(span, 1.1 * span), str(case), mode)
+        for case, span in enumerate(spans)
+        for mode in sorted(modes)
+    ]
+    bench.measure(series, seconds, seed)
+    for one in series:
+        timing = one.timing()
+        assert sum(timing.block_samples) == len(timing.span_s)
+        assert len(timing.sm_clock_mhz) == len(timing.block_samples) <= ROUNDS
+        assert FEWEST_SAMPLES <= len(timing.used_s) <= MOST_SAMPLES
+        assert timing.stopped in ("precise", "limit", "share spent")
+    # Past its time the rounds only fill up to the fewest: warm-up, those, and the sample in hand.
+    overrun = (WARMUP_SAMPLES + FEWEST_SAMPLES + 1) * 1.1 * len(modes) * sum(spans)
+    assert bench.clock.now <= max(seconds, 0.0) + overrun
