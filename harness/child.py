@@ -92,16 +92,15 @@ class Child:
     def how_it_ended(self) -> str:
         """One line: the signal or exit code, and the last line it printed."""
         code = self._process.poll()
-        if code is None:
-            how = "is still running"
-        elif code < 0:
-            how = f"was ended by {_signal_name(-code)}"
-            if -code == signal.SIGKILL:
-                how += " (from outside, or by the system for want of memory)"
-        else:
-            how = f"ended with exit code {code}"
         said = self.last_line()
-        return f"{how}: {said}" if said else how
+        if code is None or code >= 0:
+            how = "is still running" if code is None else f"ended with exit code {code}"
+            return f"{how}: {said}" if said else how
+        how = f"was ended by {_signal_name(-code)}"
+        if -code == signal.SIGKILL:
+            how += " (from outside, or by the system for want of memory)"
+        # A signal leaves no message: what was printed before it may have nothing to do with it.
+        return f"{how}; the last it printed was {said[:80]!r}" if said else how
 
     def last_line(self) -> str:
         """The last line the child printed that is not blank."""

@@ -70,11 +70,11 @@ def choose_device(wanted: str | None) -> tuple[str, list[str]]:
             last = torch.cuda.device_count() - 1
             raise UsageError(f"device {wanted!r} is not there: the last CUDA device is cuda:{last}")
         return f"cuda:{index or 0}", []
-    if kind == "cpu" or not usable:
-        return "cpu", [
-            unused_gpu or ("measuring the CPU, as asked" if kind else "no CUDA device: measuring the CPU")
-        ]
-    return "cuda:0", []
+    if unused_gpu:
+        return "cpu", [f"{unused_gpu}; measuring the CPU meanwhile"]
+    if kind == "cpu":
+        return "cpu", ["measuring the CPU, as asked"]
+    return ("cuda:0", []) if usable else ("cpu", ["no CUDA device: measuring the CPU"])
 
 
 def _unused_gpu(torch: Any) -> str | None:
@@ -86,7 +86,7 @@ def _unused_gpu(torch: Any) -> str | None:
     built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
     return (
         f"NVML sees {name} (driver {driver}), but torch {torch.__version__} is {built} and cannot use it: "
-        f"install a torch build for a CUDA this driver supports, or update the driver; measuring the CPU meanwhile"
+        f"install a torch build for a CUDA that this driver supports, or update the driver"
     )
 
 

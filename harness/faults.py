@@ -23,7 +23,8 @@ def classify(error: BaseException) -> tuple[Outcome, str]:
         return Outcome.OUT_OF_MEMORY, one_line(error) or "the system refused the memory asked for"
     if isinstance(error, SystemExit):
         return Outcome.CRASHED, f"ended the process with exit code {error.code}{_place(error)}"
-    return Outcome.CRASHED, f"raised {type(error).__name__}: {one_line(error)}{_place(error)}"
+    said = one_line(error)
+    return Outcome.CRASHED, f"raised {type(error).__name__}{': ' if said else ''}{said}{_place(error)}"
 
 
 def is_fatal(error: BaseException) -> bool:

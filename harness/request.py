@@ -35,6 +35,9 @@ QUICK_BUDGET_S = 10.0
 QUICK_MODEL = "andrea-120m"
 REPLICATES = 3
 SILENCE_S = 60.0
+LONGEST_SHOWN = 60
+LARGEST_COUNT = 10**13
+"""Beyond any size a machine has, and still quick to look for divisors of."""
 
 
 def defaults_for(device: str) -> Defaults:
@@ -121,8 +124,12 @@ def split_counts(option: str, given: Sequence[str]) -> tuple[int, ...]:
         UsageError: a piece is no such number.
     """
     for piece in split_values(given):
-        if not piece.isascii() or not piece.isdigit() or len(piece) > 18 or int(piece) < 1:
-            raise UsageError(f"{option} {piece!r} is not a count: whole numbers from 1, as in {option} 32,64")
+        # The length comes first: Python refuses to convert thousands of digits.
+        digits = piece.isascii() and piece.isdigit() and len(piece) <= 20
+        if not digits or not 1 <= int(piece) <= LARGEST_COUNT:
+            raise UsageError(
+                f"{option} {shown(piece)} is not a count: whole numbers from 1 to 10¹³, as in {option} 32,64"
+            )
     return tuple(int(piece) for piece in split_values(given))
 
 
@@ -135,14 +142,19 @@ def parse_seconds(option: str, text: str) -> float:
     scale = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:], 0.0)
     number = text[:-1] if scale else text
     try:
-        seconds = float(number) * (scale or 1.0)
+        seconds = float(number) * (scale or 1.0) if text.isascii() else 0.0
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 1e7:
         raise UsageError(
-            f"{option} {text!r} is not a time: seconds above 0 would do, as in {option} 90s or {option} 2m"
+            f"{option} {shown(text)} is not a time: seconds above 0 would do, as in {option} 90s or {option} 2m"
         )
     return seconds
+
+
+def shown(text: str) -> str:
+    """What the user typed, quoted and of bounded length, for a message."""
+    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")
 
 
 def unique(items: Iterable[T]) -> tuple[T, ...]:

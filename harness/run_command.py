@@ -16,7 +16,8 @@ from harness.plan import Plan, make_plan
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
 from results.schema import Manifest
-from results.store import Run, RunWriter, StoreError
+from results.run import Run, load
+from results.store import RunWriter, StoreError
 from variants.presets import PRESETS
 from variants.stage import STAGES
 
@@ -92,6 +93,7 @@ def resume(path: Path, options: Options) -> int:
         raise UsageError(
             f"--resume {path} takes its settings from the run: only --budget may be given beside it"
         )
+    _refuse_no_run(path)
     with _storing(lambda: RunWriter.resume(path)) as writer:
         settings = writer.run.manifest.settings
         plugins = tuple(Path(plugin["path"]) for plugin in settings["plugins"])
@@ -153,6 +155,13 @@ def _run_id(environment: dict[str, Any]) -> str:
     machine = environment["gpu"]["name"] if environment["gpu"] else "cpu"
     name = "-".join("".join(c if c.isalnum() else " " for c in machine.lower()).split())
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(2)}"
+
+
+def _refuse_no_run(path: Path) -> None:
+    try:
+        load(path)
+    except StoreError as error:
+        raise UsageError(str(error)) from error
 
 
 def _storing(opened: Callable[[], RunWriter]) -> RunWriter:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from harness.child import Child, Silent
 from harness.errors import HeadbenchError
 from harness.probe import START_S
-from harness.worker import CONTEXT_LOST
 from results.schema import Case, Outcome, Trial
 from variants.stage import STAGES
 
@@ -82,6 +81,7 @@ class Runner:
 
     def _one_worker(self, replicate: int, cases: list[Case], seconds: float) -> None:
         in_hand: InHand | None = None
+        done = False
         started = time.monotonic()
         with Child("harness.worker", self._job(replicate, cases, seconds), START_S) as child:
             try:
@@ -94,11 +94,13 @@ class Runner:
                         self._progress.case(in_hand.case or in_hand.group, in_hand.step)
                     elif event["event"] == "trial":
                         self._store(Trial.from_json(event["trial"]))
+                    elif event["event"] == "done":
+                        done = True
             except Silent:
                 silence = f"no sign of life for {child.silence_s:g} s"
                 self._blame(replicate, in_hand, Outcome.TIMED_OUT, silence, child)
                 return
-            if child.exit_code not in (0, CONTEXT_LOST):
+            if not done:
                 self._blame(replicate, in_hand, Outcome.CRASHED, f"the worker {child.how_it_ended()}", child)
 
     def _job(self, replicate: int, cases: list[Case], seconds: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ however large the tensor around it.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -94,14 +95,19 @@ def poison(shape: Shape, device: torch.device) -> None:
     activation = shape.tokens * shape.d_model * shape.element_bytes
     head = activation // shape.n_head
     sizes = [activation] * 4 + [3 * activation] + [head] * (3 * shape.n_head)
+    for _ in range(
+        2
+    ):  # a stale block too small for the first round has merged with its neighbours by the second
+        _fill_with_nan(sizes, device)
+
+
+def _fill_with_nan(sizes: list[int], device: torch.device) -> None:
+    """Hold blocks of all sizes, in bytes, at once, so that each is another one; then free them."""
     blocks: list[torch.Tensor] = []
-    try:
+    with suppress(torch.OutOfMemoryError):
         for size in sizes:
-            # All ones is NaN in every floating-point format, whatever the dtype.
+            # All bits set is NaN in every floating-point format.
             blocks.append(torch.full((size,), 0xFF, dtype=torch.uint8, device=device))
-    except torch.OutOfMemoryError:
-        pass
-    del blocks
 
 
 def _mismatch(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from harness.timers import Timer
 
 WARM_UP_S = 0.5
-CONTEXT_LOST = 70
-"""Exit code of a worker whose CUDA context is gone: the parent starts another for what is left."""
 
 
 def main() -> None:
@@ -41,7 +39,8 @@ def main() -> None:
             try:
                 GroupMeasurement(group, tools).run(max(share, 0.0))
             except ContextLost:
-                raise SystemExit(CONTEXT_LOST) from None
+                break  # the parent starts another worker for what is left
+        channel.send("done")
 
 
 def make_tools(channel: Channel) -> Tools:

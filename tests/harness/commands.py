@@ -1,0 +1,40 @@
+"""Run headbench as a user does: a process of its own, small shapes, one replicate unless a test needs more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS = Path(__file__).parent / "plugins"
+TINY = ("--d-model", "32", "--n-head", "2", "--seq-len", "16", "--batch", "1", "--device", "cpu")
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "harness", *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
+
+
+def headbench(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The finished command; its output must hold no traceback, whatever was asked for."""
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, cwd=cwd, env=environment(), timeout=120, check=False
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "\x1b" not in done.stdout, "control codes in piped output"
+    return done
+
+
+def tiny_run(out: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return headbench("run", *TINY, "--budget", "1s", "--out", out, *arguments)
+
+
+def only_run(out: Path) -> Path:
+    (path,) = out.iterdir()
+    return path

@@ -1,0 +1,123 @@
+"""Variants that do to a worker what foreign code does: each must lose its own case and no other's."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from variants.variant import Unsupported, Variant
+
+
+class Honest(Variant):
+    """Right, and beside the others in every group."""
+
+    stage = "attention"
+    name = "honest"
+
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.calls = 0
+
+    def call(self, q, k, v):
+        self.calls += 1
+        self.misbehave()
+        return scaled_dot_product_attention(q, k, v, is_causal=self.shape.causal)
+
+    def misbehave(self):
+        pass
+
+
+class Segfaults(Honest):
+    name = "segfaults"
+
+    def misbehave(self):
+        ctypes.string_at(0)
+
+
+class SegfaultsWhileTimed(Honest):
+    name = "segfaults_while_timed"
+
+    def misbehave(self):
+        if self.calls > 4:
+            ctypes.string_at(0)
+
+
+class KillsItself(Honest):
+    name = "kills_itself"
+
+    def misbehave(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Hangs(Honest):
+    name = "hangs"
+
+    def misbehave(self):
+        time.sleep(1e6)
+
+
+class PrintsMegabytes(Honest):
+    name = "prints_megabytes"
+
+    def misbehave(self):
+        if self.calls == 1:
+            print("x" * 5_000_000)
+            sys.stderr.write("y" * 5_000_000)
+            os.write(1, b'{"event": "trial"}\n' * 50_000)
+
+
+class ExitsQuietly(Honest):
+    name = "exits_quietly"
+
+    def misbehave(self):
+        os._exit(0)
+
+
+class CallsExit(Honest):
+    name = "calls_exit"
+
+    def misbehave(self):
+        sys.exit(3)
+
+
+class Raises(Honest):
+    name = "raises"
+
+    def misbehave(self):
+        raise KeyError("no such head")
+
+
+class RaisesWhileTimed(Honest):
+    name = "raises_while_timed"
+
+    def misbehave(self):
+        if self.calls > 4:
+            raise RuntimeError("only later")
+
+
+class AsksForTooMuch(Honest):
+    name = "asks_for_too_much"
+
+    def misbehave(self):
+        torch.empty(1 << 50, dtype=torch.uint8)
+
+
+class Declines(Honest):
+    name = "declines"
+
+    def prepare(self, weights):
+        raise Unsupported("only on Thursdays")
+
+
+class SetsState(Honest):
+    """Turns gradients on and leaves them on: the next variant must not notice."""
+
+    name = "sets_state"
+
+    def misbehave(self):
+        torch.set_grad_enabled(True)
+        torch.set_float32_matmul_precision("medium")
