@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+LONGEST_SHOWN = 60
+
+
 class HeadbenchError(Exception):
     """Something ended the command; `exit_code` is the process's."""
 
@@ -26,5 +29,10 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     names = list(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:
-        return UsageError(f"{kind} {name!r} is unknown: did you mean {' or '.join(near)}?")
-    return UsageError(f"{kind} {name!r} is unknown: {', '.join(names)} are known")
+        return UsageError(f"{kind} {shown(name)} is unknown: did you mean {' or '.join(near)}?")
+    return UsageError(f"{kind} {shown(name)} is unknown: {', '.join(names)} are known")
+
+
+def shown(text: str) -> str:
+    """What the user typed, quoted and of bounded length, for a message."""
+    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.errors import UsageError, unknown
+from harness.errors import UsageError, shown, unknown
 from variants.presets import PRESETS, Preset
 from variants.shape import Shape, ShapeError, canonical_dtype, heads_from
 from variants.stage import STAGES
@@ -35,7 +35,6 @@ QUICK_BUDGET_S = 10.0
 QUICK_MODEL = "andrea-120m"
 REPLICATES = 3
 SILENCE_S = 60.0
-LONGEST_SHOWN = 60
 LARGEST_COUNT = 10**13
 """Beyond any size a machine has, and still quick to look for divisors of."""
 
@@ -150,11 +149,6 @@ def parse_seconds(option: str, text: str) -> float:
             f"{option} {shown(text)} is not a time: seconds above 0 would do, as in {option} 90s or {option} 2m"
         )
     return seconds
-
-
-def shown(text: str) -> str:
-    """What the user typed, quoted and of bounded length, for a message."""
-    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")
 
 
 def unique(items: Iterable[T]) -> tuple[T, ...]:

@@ -1,0 +1,248 @@
+"""What the user may ask for: which shapes follow from it, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.request import (
+    CPU_DEFAULTS,
+    GPU_DEFAULTS,
+    LARGEST_COUNT,
+    Selection,
+    defaults_for,
+    parse_seconds,
+    split_counts,
+    split_values,
+)
+from variants.presets import PRESETS
+from variants.shape import Shape
+
+
+def widths(**asked):
+    """(d_model, n_head, head_dim) of every shape asked for."""
+    return [(s.d_model, s.n_head, s.head_dim) for s in Selection(**asked).shapes(CPU_DEFAULTS)]
+
+
+def refusal(**asked) -> str:
+    with pytest.raises(UsageError) as caught:
+        Selection(**asked)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_nothing_asked_for_is_every_preset_with_the_devices_defaults():
+    on_gpu = Selection().shapes(GPU_DEFAULTS)
+    assert len(on_gpu) == 4 * 2
+    assert on_gpu[:2] == (
+        Shape(1, 1024, 384, 12, causal=True, dtype="bf16"),
+        Shape(32, 1024, 384, 12, causal=True, dtype="bf16"),
+    )
+    assert widths() == [(p.d_model, p.n_head, p.head_dim) for p in PRESETS.values()]
+    assert {s.seq_len for s in Selection().shapes(CPU_DEFAULTS)} == {256}
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", CPU_DEFAULTS), ("cuda:0", GPU_DEFAULTS)])
+def test_the_defaults_are_the_devices(device, expected):
+    assert defaults_for(device) is expected
+
+
+def test_a_head_dim_sweep_keeps_the_heads_and_d_model_follows():
+    assert widths(models=("andrea-120m",), head_dim=(32, 64, 72)) == [
+        (384, 12, 32),
+        (768, 12, 64),
+        (864, 12, 72),
+    ]
+
+
+def test_a_head_dim_sweep_at_a_given_width_keeps_the_width_and_the_heads_follow():
+    assert widths(d_model=(1536,), head_dim=(32, 64, 96)) == [(1536, 48, 32), (1536, 24, 64), (1536, 16, 96)]
+
+
+def test_a_head_dim_sweep_with_heads_given_is_every_pair():
+    assert widths(head_dim=(32, 64), n_head=(6, 12)) == [
+        (192, 6, 32),
+        (384, 6, 64),
+        (384, 12, 32),
+        (768, 12, 64),
+    ]
+
+
+def test_a_sweep_without_a_model_starts_from_the_lessons_model():
+    assert widths(head_dim=(72,)) == [(864, 12, 72)]
+    assert widths(n_head=(6, 24)) == [(768, 6, 128), (768, 24, 32)]
+    assert widths(d_model=(384,)) == [(384, 12, 32)]
+
+
+def test_a_sweep_is_made_for_each_model_and_shapes_that_coincide_appear_once():
+    assert widths(models=("andrea-12m", "andrea-480m"), head_dim=(64,)) == [(768, 12, 64), (1536, 24, 64)]
+    assert widths(models=("andrea-12m", "andrea-120m"), head_dim=(64,)) == [(768, 12, 64)]
+
+
+def test_every_combination_of_sizes_masks_and_dtypes_is_there_once():
+    shapes = Selection(
+        models=("andrea-12m",),
+        batch=(1, 3),
+        seq_len=(7, 129),
+        masks=("causal", "full"),
+        dtypes=("fp32", "bf16"),
+    ).shapes(CPU_DEFAULTS)
+    assert len(shapes) == len(set(shapes)) == 16
+    assert {(s.batch, s.seq_len, s.causal, s.dtype) for s in shapes} == {
+        (b, t, causal, dtype)
+        for b in (1, 3)
+        for t in (7, 129)
+        for causal in (True, False)
+        for dtype in ("fp32", "bf16")
+    }
+
+
+def test_a_dtype_and_its_alias_are_one_shape():
+    shapes = Selection(models=("andrea-12m",), dtypes=("bfloat16", "bf16")).shapes(CPU_DEFAULTS)
+    assert [s.dtype for s in shapes] == ["bf16"]
+
+
+def test_heads_that_do_not_divide_the_width_name_the_nearest_that_do():
+    assert refusal(d_model=(768,), n_head=(10,)) == (
+        "d_model 768 is not divisible by n_head 10: 8 or 12 would do"
+    )
+
+
+def test_a_head_dim_that_does_not_divide_the_given_width_names_the_nearest_that_do():
+    assert refusal(d_model=(768,), head_dim=(72,)) == (
+        "d_model 768 is not divisible by head_dim 72: 64 or 96 would do"
+    )
+
+
+def test_three_sizes_that_disagree_say_so():
+    assert refusal(d_model=(768,), n_head=(12,), head_dim=(32,)) == (
+        "d_model 768 is not n_head 12 × head_dim 32 = 384: give two of the three"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"stages": ("atention",)}, "stage 'atention' is unknown: did you mean attention?"),
+        ({"stages": ("zzz",)}, "stage 'zzz' is unknown: qkv, attention, output, sublayer are known"),
+        (
+            {"models": ("andrea-120",)},
+            "model 'andrea-120' is unknown: did you mean andrea-120m or andrea-12m",
+        ),
+        ({"masks": ("casual",)}, "mask 'casual' is unknown: did you mean causal?"),
+        ({"dtypes": ("fp8",)}, "dtype 'fp8' is unknown: bf16, fp16, tf32, fp32 are known"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_known_ones(asked, message):
+    assert refusal(**asked).startswith(message)
+
+
+def test_a_very_long_name_is_not_repeated_whole():
+    assert len(refusal(stages=("q" * 100_000,))) < 200
+
+
+def test_the_largest_counts_are_refused_quickly_when_they_do_not_divide():
+    started = time.monotonic()
+    (d_model,) = split_counts("--d-model", [str(LARGEST_COUNT - 27)])
+    assert "is not divisible by n_head 7" in refusal(d_model=(d_model,), n_head=(7,))
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("given_", "values"),
+    [
+        ([], ()),
+        (["32,64", "72"], ("32", "64", "72")),
+        ([" 32 , 64 "], ("32", "64")),
+        (["32,,64,", ","], ("32", "64")),
+        (["64,32", "64"], ("64", "32")),
+    ],
+)
+def test_values_may_be_separated_by_commas_or_repeated(given_, values):
+    assert split_values(given_) == values
+
+
+@given(st.lists(st.integers(1, LARGEST_COUNT), unique=True), st.integers(1, 5))
+def test_counts_come_back_however_they_are_divided_between_options(counts, per_option):
+    texts = list(map(str, counts))
+    pieces = [",".join(texts[i : i + per_option]) for i in range(0, len(texts), per_option)]
+    assert split_counts("--batch", pieces) == tuple(counts)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        *("0", "-1", "+32", "1.5", "1e3", "0x20", "1_000", "3 2", "32;64", "nan", "inf", "None", "--help"),
+        *("²", "٣", "３２", "⑫", "3\u200b2", "\x00", "\udcff", "32\n64", "'; rm -rf /", "%s", "{0}"),
+        *(str(LARGEST_COUNT + 1), "9" * 18, "9" * 5000, "1" * 1_000_000),
+    ],
+)
+def test_what_is_no_count_is_refused_with_the_option_the_value_and_an_example(hostile):
+    with pytest.raises(UsageError) as caught:
+        split_counts("--head-dim", ["32", hostile])
+    message = str(caught.value)
+    assert message.startswith("--head-dim ")
+    assert "is not a count: whole numbers from 1 to 10¹³, as in --head-dim 32,64" in message
+    assert message.isprintable()
+    assert len(message) < 200
+
+
+def test_the_message_names_the_piece_that_is_wrong():
+    with pytest.raises(UsageError, match=re.escape("--batch 'x1' is not a count")):
+        split_counts("--batch", ["1,x1,32"])
+
+
+@given(st.text())
+def test_any_text_is_counts_or_a_usage_error(text):
+    with contextlib.suppress(UsageError):
+        assert all(count >= 1 for count in split_counts("--batch", [text]))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("2m", 120), ("1h", 3600), ("0.5s", 0.5), ("1.5m", 90), (".25", 0.25)],
+)
+def test_a_time_is_seconds_minutes_or_hours(text, seconds):
+    assert parse_seconds("--budget", text) == seconds
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        *("", "s", "m", "0", "0s", "-5", "-1m", "nan", "nans", "inf", "-inf", "1e999", "1e7", "10000h"),
+        *(
+            "100ms",
+            "1d",
+            "2 m s",
+            "90S",
+            "0x10",
+            "1,5",
+            "９０",
+            "٩٠s",
+            "²s",
+            "\x00",
+            "9" * 5000,
+            "x" * 100_000,
+        ),
+    ],
+)
+def test_what_is_no_time_is_refused_with_the_option_and_examples(hostile):
+    with pytest.raises(UsageError) as caught:
+        parse_seconds("--budget", hostile)
+    message = str(caught.value)
+    assert message.startswith("--budget '")
+    assert message.endswith("is not a time: seconds above 0 would do, as in --budget 90s or --budget 2m")
+    assert len(message) < 200
+
+
+@given(st.text() | st.floats().map(repr) | st.integers().map(str))
+def test_any_text_is_a_positive_time_or_a_usage_error(text):
+    with contextlib.suppress(UsageError):
+        assert 0 < parse_seconds("--budget", text) < 1e7
