@@ -126,6 +126,9 @@ def _choose(selection: Selection, variants: list[VariantFacts]) -> list[VariantF
     for name in selection.variants:
         if name in known:
             continue
+        nowhere = [v.missing for v in variants if v.name == name and v.stage not in STAGES]
+        if nowhere:  # an installed file that failed before it could name its stage
+            raise UsageError(f"variant {name!r} cannot be used: {nowhere[0]}")
         elsewhere = sorted({v.stage for v in variants if v.name == name})
         if elsewhere:
             raise UsageError(

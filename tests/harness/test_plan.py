@@ -1,0 +1,238 @@
+"""The plan: the grid is always complete, in a stable order, and nothing absurd gets as far as being allocated."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.plan import VariantFacts, case_of, group_cases, make_plan, shape_of
+from harness.request import Selection
+from results.schema import Outcome
+from variants.shape import Shape
+from variants.stage import STAGES
+
+
+def facts(stage, name, missing=None, dtypes=None):
+    return VariantFacts(stage, name, f"{stage}/{name}.py", "fast", "nothing", missing, dtypes)
+
+
+VARIANTS = [
+    facts("qkv", "per_head"),
+    facts("qkv", "fused"),
+    facts("attention", "sdpa"),
+    facts("attention", "sdpa_flash", dtypes=("bf16", "fp16")),
+    facts("attention", "needs_cuda", missing="needs a CUDA device, this run is on CPU"),
+    facts("output", "concat_matmul"),
+    facts("sublayer", "per_head"),
+]
+CPU = {"device": "cpu", "gpu": None, "cpu": {"name": "Some CPU", "memory_bytes": 8 << 30}}
+GPU = {**CPU, "device": "cuda:0", "gpu": {"name": "Some GPU", "memory_bytes": 80 << 30}}
+
+shapes = st.builds(
+    lambda batch, seq_len, n_head, head_dim, causal, dtype: Shape(
+        batch, seq_len, n_head * head_dim, n_head, causal, dtype
+    ),
+    st.integers(1, 10**6),
+    st.integers(1, 10**6),
+    st.integers(1, 200),
+    st.integers(1, 512),
+    st.booleans(),
+    st.sampled_from(["bf16", "fp16", "tf32", "fp32", "float16"]),
+)
+cases = st.builds(case_of, st.sampled_from(list(STAGES)), st.sampled_from(["a", "b", "per/head"]), shapes)
+
+
+def plan(environment=CPU, found=VARIANTS, **asked):
+    return make_plan(Selection(**asked), list(found), environment)
+
+
+def reasons(of):
+    return {case.variant: (outcome, reason) for case, outcome, reason in of.left_out}
+
+
+@pytest.mark.parametrize("environment", [CPU, GPU])
+def test_everything_is_every_variant_at_every_default_shape(environment):
+    per_shape = len(VARIANTS)
+    assert len(plan(environment).cases) == per_shape * (4 if environment is CPU else 8)
+
+
+def test_a_case_left_out_keeps_its_place_in_the_grid_with_its_outcome_and_reason():
+    found = plan(models=("andrea-12m",), stages=("attention",))
+    assert [case.variant for group in found.groups for case in group.cases] == ["sdpa"]
+    assert reasons(found) == {
+        "sdpa_flash": (Outcome.UNSUPPORTED, "computes in bf16 or fp16, not in fp32"),
+        "needs_cuda": (Outcome.UNAVAILABLE, "needs a CUDA device, this run is on CPU"),
+    }
+    assert [case.variant for case in found.cases] == ["sdpa", "sdpa_flash", "needs_cuda"]
+    assert found.measured == 1
+
+
+def test_tf32_on_a_cpu_is_left_out_and_on_a_gpu_it_is_not():
+    on_cpu = plan(models=("andrea-12m",), dtypes=("tf32",))
+    assert on_cpu.groups == ()
+    assert len(on_cpu.cases) == len(VARIANTS)
+    assert reasons(on_cpu)["sdpa"] == (
+        Outcome.UNSUPPORTED,
+        "tf32 is a tensor-core format: it needs a CUDA device",
+    )
+    on_gpu = plan(GPU, models=("andrea-12m",), dtypes=("tf32",))
+    assert "sdpa" in {case.variant for group in on_gpu.groups for case in group.cases}
+
+
+def test_what_the_machine_lacks_is_said_before_what_the_dtype_rules_out():
+    both = facts("attention", "both", missing="fails to import", dtypes=("bf16",))
+    assert reasons(plan(found=[both]))["both"] == (Outcome.UNAVAILABLE, "fails to import")
+
+
+def test_groups_come_stage_by_stage_and_shape_by_shape_within_each():
+    found = plan(models=("andrea-480m", "andrea-12m"), seq_len=(128, 7))
+    places = [(group.stage, group.shape.d_model, group.shape.seq_len) for group in found.groups]
+    assert places == list(itertools.product(STAGES, (1536, 384), (128, 7)))
+
+
+def test_variants_keep_the_order_they_were_found_in():
+    found = plan(models=("andrea-12m",), stages=("qkv",))
+    assert [case.variant for case in found.groups[0].cases] == ["per_head", "fused"]
+
+
+def test_a_name_that_several_stages_have_is_chosen_in_all_of_them():
+    chosen = plan(models=("andrea-12m",), variants=("per_head",))
+    assert [case.stage for case in chosen.cases] == ["qkv", "sublayer"]
+
+
+@given(
+    variants=st.lists(
+        st.builds(
+            facts,
+            st.sampled_from(list(STAGES)),
+            st.text("abc", min_size=1, max_size=3),
+            st.sampled_from([None, "absent"]),
+            st.sampled_from([None, ("bf16",), ("fp32", "tf32")]),
+        ),
+        unique_by=lambda v: (v.stage, v.name),
+        max_size=12,
+    ),
+    dtypes=st.sets(st.sampled_from(["bf16", "fp32", "tf32"]), min_size=1),
+    environment=st.sampled_from([CPU, GPU]),
+)
+def test_the_grid_is_complete_whatever_is_left_out(variants, dtypes, environment):
+    selection = Selection(models=("andrea-12m", "head-dim-72"), batch=(1, 2), dtypes=tuple(sorted(dtypes)))
+    found = make_plan(selection, variants, environment)
+    whole = {
+        case_of(v.stage, v.name, Shape(batch, 256 if environment is CPU else 1024, d_model, 12, True, dtype))
+        for v in variants
+        for batch in (1, 2)
+        for d_model in (384, 864)
+        for dtype in dtypes
+    }
+    assert len(found.cases) == len(whole)
+    assert set(found.cases) == whole
+    measured = [case for group in found.groups for case in group.cases]
+    left = [case for case, _, _ in found.left_out]
+    assert sorted(c.key for c in measured + left) == sorted(c.key for c in whole)
+    assert all(reason for _, _, reason in found.left_out)
+    assert all(group.cases for group in found.groups)
+    # A group's cases stand together, the ones left out among them.
+    assert len(list(itertools.groupby(found.cases, key=lambda c: c.group))) == len({c.group for c in whole})
+
+
+@given(cases)
+def test_a_case_gives_back_the_shape_it_was_made_from(case):
+    assert case_of(case.stage, case.variant, shape_of(case)) == case
+
+
+@given(st.sampled_from(list(STAGES)), shapes)
+def test_a_shape_survives_being_stored_as_a_case(stage, shape):
+    case = case_of(stage, "any", shape)
+    assert shape_of(case) == shape
+    assert (case.head_dim, case.direction) == (shape.head_dim, "forward")
+
+
+@given(st.lists(cases, unique=True))
+def test_grouped_cases_are_all_there_once_and_alike_but_for_the_variant(some):
+    groups = group_cases(some)
+    assert sorted(c.key for g in groups for c in g.cases) == sorted(c.key for c in some)
+    assert len({g.cases[0].group for g in groups}) == len(groups)
+    for group in groups:
+        assert {(c.stage, shape_of(c)) for c in group.cases} == {(group.stage, group.shape)}
+        assert [c for c in some if c.group == group.cases[0].group] == list(group.cases)
+
+
+def test_a_plans_measured_cases_group_into_the_plans_groups():
+    found = plan(GPU)
+    assert group_cases([case for group in found.groups for case in group.cases]) == found.groups
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"seq_len": (2**40,)},
+        {"batch": (2**40,)},
+        {"batch": (10**13,), "seq_len": (10**13,)},
+        {"d_model": (10**13,), "n_head": (10**13,)},
+        {"head_dim": (10**13,), "n_head": (10**13,)},
+    ],
+)
+def test_an_absurd_shape_is_refused_by_arithmetic_alone(asked):
+    with pytest.raises(UsageError) as caught:
+        plan(**asked)
+    message = str(caught.value)
+    assert message.startswith("qkv at batch ")
+    assert "for its inputs and output, Some CPU has 8 GiB" in message
+    assert message.endswith("a smaller --batch or --seq-len would do")
+
+
+def test_two_to_the_fortieth_tokens_are_refused_with_what_they_would_need():
+    # X, Q, K, V of 2**40 × 768 float32 elements: 12 PiB, and 6.75 MiB of weights.
+    with pytest.raises(UsageError, match=r"needs at least 12 PiB .* Some CPU has 8 GiB"):
+        plan(models=("andrea-120m",), seq_len=(2**40,))
+
+
+def test_the_gpus_memory_is_what_counts_on_a_gpu():
+    asked = {"models": ("andrea-120m",), "stages": ("qkv",), "batch": (1,), "dtypes": ("bf16",)}
+    # Four activations of 2**24 × 768 × 2 bytes are 96 GiB; half of them fit into 80 GiB, and not into 8.
+    with pytest.raises(UsageError, match=r"needs at least 96 GiB .* Some GPU has 80 GiB"):
+        plan(GPU, seq_len=(2**24,), **asked)
+    assert plan(GPU, seq_len=(2**23,), **asked).measured == 2
+    with pytest.raises(UsageError, match="Some CPU has 8 GiB"):
+        plan(CPU, seq_len=(2**23,), **asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"variants": ("sdpa_flahs",)}, "variant 'sdpa_flahs' is unknown: did you mean sdpa_flash or sdpa?"),
+        (
+            {"variants": ("zzz",), "stages": ("qkv",)},
+            "variant 'zzz' is unknown: fused, per_head are known",
+        ),
+        (
+            {"variants": ("sdpa",), "stages": ("qkv", "output")},
+            "variant 'sdpa' belongs to attention, not to qkv, output",
+        ),
+        (
+            {"variants": ("per_head",), "stages": ("output",)},
+            "variant 'per_head' belongs to qkv, sublayer, not to output",
+        ),
+    ],
+)
+def test_an_unknown_variant_is_answered_with_the_nearest_or_its_own_stage(asked, message):
+    with pytest.raises(UsageError) as caught:
+        plan(**asked)
+    assert str(caught.value) == message
+
+
+def test_an_installed_variant_that_failed_before_it_had_a_stage_says_why_when_asked_for():
+    broken = facts("?", "mine", missing="mine.py fails to import: ImportError: no module named triton")
+    with pytest.raises(UsageError) as caught:
+        plan(found=[*VARIANTS, broken], variants=("mine",))
+    assert str(caught.value) == f"variant 'mine' cannot be used: {broken.missing}"
+    assert "mine" not in {case.variant for case in plan(found=[*VARIANTS, broken]).cases}
+
+
+def test_without_any_variant_the_plan_is_empty():
+    assert plan(found=[]).cases == ()
