@@ -22,7 +22,7 @@ def main() -> None:
     from harness.errors import HeadbenchError
 
     try:
-        code = app(standalone_mode=False, prog_name="headbench")
+        code = app(standalone_mode=False, prog_name="headbench") or 0
         sys.stdout.flush()
     except TyperException as error:
         code = _fail(f"{_message(error)} (headbench --help tells more)", 2)

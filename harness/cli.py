@@ -68,7 +68,11 @@ def run(
     ] = None,
     device: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="cpu, cuda or cuda:N.  [default: the GPU if there is one]", show_default=False),
+        typer.Option(
+            help="cpu, cuda or cuda:N.  [default: the GPU if there is one]",
+            metavar="DEVICE",
+            show_default=False,
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="One replicate, 10 s, andrea-120m unless shapes are chosen.")
@@ -81,12 +85,14 @@ def run(
     ] = None,
     replicates: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(help="Fresh processes, each measuring everything.  [default: 3]", show_default=False),
+        typer.Option(
+            help="Fresh processes, each measuring everything.  [default: 3]", metavar="N", show_default=False
+        ),
     ] = None,
     silence: Annotated[
-        str, typer.Option(help="A case that shows no sign of life for so long has timed out.")
+        str, typer.Option(help="A case that shows no sign of life for so long has timed out.", metavar="TIME")
     ] = "60s",
-    seed: Annotated[int, typer.Option(help="Seed of the inputs and of every order.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the inputs and of every order.", metavar="N")] = 0,
     plugin: Annotated[
         Optional[list[Path]],  # noqa: UP045
         typer.Option(
@@ -146,7 +152,11 @@ def run(
 def list_(
     device: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="cpu, cuda or cuda:N.  [default: the GPU if there is one]", show_default=False),
+        typer.Option(
+            help="cpu, cuda or cuda:N.  [default: the GPU if there is one]",
+            metavar="DEVICE",
+            show_default=False,
+        ),
     ] = None,
     plugin: Annotated[
         Optional[list[Path]],  # noqa: UP045

@@ -149,7 +149,7 @@ class GraphTimer:
             with torch.cuda.graph(graph):
                 output = call()
         except Exception as error:  # whatever the call raises under capture is the reason
-            torch.cuda.synchronize()
+            _end_failed_capture()
             raise Unmeasurable(f"cannot be captured in a CUDA graph: {_first_line(error)}") from error
         return _GraphBracket(graph, output, self._hold)
 
@@ -178,6 +178,13 @@ class _GraphBracket:
     def close(self) -> None:
         self._graph.reset()
         self._output = None
+
+
+def _end_failed_capture() -> None:
+    """PyTorch's random generator goes on believing in a capture that failed; one that succeeds sets it right."""
+    torch.cuda.synchronize()
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        torch.zeros(1, device="cuda")
 
 
 def _timing_event() -> torch.cuda.Event:

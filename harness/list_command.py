@@ -36,10 +36,10 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
 
 
 def _variants(variants: list[VariantFacts]) -> Table:
-    table = _table("variant", "here", "hypothesis")
+    table = _table("variant", "needs", "here", "hypothesis")
     for variant in variants:
-        here = f"no: {variant.missing}" if variant.missing else "yes"
-        table.add_row(Text(variant.name), Text(here), Text(variant.hypothesis))
+        told = variant.hypothesis or f"cannot be loaded: {variant.missing}"
+        table.add_row(*map(Text, (variant.name, variant.needs, "no" if variant.missing else "yes", told)))
     return table
 
 

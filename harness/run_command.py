@@ -15,8 +15,8 @@ from harness.errors import HeadbenchError, UsageError
 from harness.plan import Plan, make_plan
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
-from results.schema import Manifest
 from results.run import Run, load
+from results.schema import Manifest
 from results.store import RunWriter, StoreError
 from variants.presets import PRESETS
 from variants.stage import STAGES

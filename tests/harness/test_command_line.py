@@ -1,0 +1,266 @@
+"""What a user meets: one clear line and exit 2 for wrong usage, quick help, nothing heavy imported for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import __main__ as entry
+
+from .commands import PLUGINS, ROOT, environment, headbench, only_run, tiny_run
+
+
+def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """Run in this process: the exit code must be 2, stderr one line, stdout silent; the line is returned."""
+    monkeypatch.setattr(sys, "argv", ["headbench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("headbench: ")
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ("run", "list", "report")),
+        (("run",), ("--all", "--stage", "qkv", "andrea-120m")),
+        (("rnu",), ("rnu", "run")),
+        (("run", "--nope"), ("--nope",)),
+        (("run", "--stage", "qvk"), ("'qvk'", "qkv")),
+        (("run", "--stage", "qkv,zebra"), ("'zebra'", "attention")),
+        (("run", "--model", "andrea-120"), ("andrea-120m",)),
+        (("run", "--dtype", "fp8"), ("'fp8'", "bf16")),
+        (("run", "--mask", "diagonal"), ("'diagonal'", "causal")),
+        (("run", "--d-model", "768", "--n-head", "10"), ("d_model 768", "n_head 10", "8 or 12 would do")),
+        (("run", "--d-model", "768", "--head-dim", "72"), ("head_dim 72", "64 or 96 would do")),
+        (("run", "--head-dim", "64", "--n-head", "12", "--d-model", "700"), ("700", "768")),
+        (("run", "--seq-len", "0"), ("--seq-len", "'0'")),
+        (("run", "--batch", "1.5"), ("--batch", "'1.5'")),
+        (("run", "--batch", "-3"), ("--batch",)),
+        (("run", "--all", "--budget", "soon"), ("--budget", "'soon'", "90s")),
+        (("run", "--all", "--budget", "0"), ("--budget",)),
+        (("run", "--all", "--budget", "nan"), ("--budget",)),
+        (("run", "--all", "--replicates", "0"), ("--replicates 0", "1 to 100")),
+        (("run", "--all", "--seed", "x"), ("--seed",)),
+        (("run", "--resume", "/nowhere"), ("/nowhere",)),
+        (("report", "/nowhere"), ("/nowhere",)),
+        (("report",), ("'run'",)),
+        (("report", "x", "--csv", "--json"), ("--csv", "--json")),
+    ],
+)
+def test_wrong_usage_ends_in_one_line_that_names_what_would_do(capsys, monkeypatch, arguments, words):
+    line = refused(capsys, monkeypatch, *arguments)
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--variant", "sdap"), ("'sdap'", "sdpa")),
+        (("--variant", "sdpa", "--stage", "qkv"), ("'sdpa'", "attention")),
+        (("--device", "tpu", "--all"), ("'tpu'", "cuda")),
+        (("--seq-len", str(2**40), "--stage", "attention"), (str(2**40), "smaller --batch or --seq-len")),
+        (
+            (
+                "--batch",
+                str(2**40),
+            ),
+            (str(2**40),),
+        ),
+        (("--plugin", "/nowhere.py", "--all"), ("/nowhere.py",)),
+    ],
+)
+def test_what_only_the_machine_can_tell_is_refused_as_clearly(arguments, words):
+    done = headbench("run", "--device", "cpu", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+
+
+def test_a_device_that_is_not_there_is_wrong_usage():
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    done = headbench("run", "--all", "--device", "cuda")
+    assert done.returncode == 2
+    assert "'cuda' is not there" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("raise OSError('no licence')\n", ("OSError", "no licence", "line 1")),
+        ("import nowhere_to_be_found\n", ("ModuleNotFoundError", "nowhere_to_be_found")),
+        ("import sys\nsys.exit(5)\n", ("SystemExit", "5")),
+        ("def f(:\n", ("SyntaxError",)),
+        ("x = 1\n", ("subclass of", "Variant")),
+        (
+            "from variants.variant import Variant\nclass V(Variant):\n    stage = 'attention'\n    name = 'sdpa'\n"
+            "    def call(self, q, k, v): return q\n",
+            ("attention/sdpa", str(Path("variants") / "attention" / "sdpa.py")),
+        ),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_is_named_with_its_fault(tmp_path, source, words):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(source)
+    done = headbench("run", "--device", "cpu", "--all", "--plugin", plugin)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    for word in (str(plugin), *words):
+        assert word in done.stderr
+
+
+def test_a_plugin_that_kills_its_process_on_import_is_survived(tmp_path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text("import ctypes\nctypes.string_at(0)\n")
+    done = headbench("run", "--device", "cpu", "--all", "--plugin", plugin)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "SIGSEGV" in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_measured(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    done = tiny_run(blocked / "runs", "--stage", "output")
+    assert done.returncode == 1
+    assert str(blocked / "runs") in done.stderr
+    assert "--out" in done.stderr
+    assert "replicate" not in done.stderr
+
+
+@pytest.mark.parametrize("name", entry.SIBLINGS)
+def test_a_foreign_package_found_first_ends_in_one_line_naming_both_files(tmp_path, name):
+    foreign = tmp_path / name / "__init__.py"
+    foreign.parent.mkdir()
+    foreign.write_text("raise RuntimeError('imported')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", "--all"], capture_output=True, text=True, check=False,
+        env={**environment(), "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    for word in (str(foreign), str(ROOT / name), "virtual environment"):
+        assert word in done.stderr
+
+
+def test_a_folder_named_results_in_the_current_folder_is_no_foreign_package(tmp_path):
+    (tmp_path / "results" / "runs").mkdir(parents=True)
+    assert headbench("--version", cwd=tmp_path).returncode == 0
+
+
+IMPORTED = """
+import sys
+sys.argv = ["headbench", *{arguments!r}]
+from harness.__main__ import main
+try:
+    main()
+except SystemExit as ended:
+    print("\\nCODE", ended.code)
+print("\\nIMPORTED", *sorted({names!r} & set(sys.modules)))
+"""
+HEAVY = {"torch", "cupy", "pandas", "scipy", "numpy", "rich.table"}
+
+
+def imported_by(*arguments: str, names: set[str] = HEAVY) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED.format(arguments=arguments, names=names)],
+        capture_output=True, text=True, env=environment(), check=True,
+    )  # fmt: skip
+    assert "CODE 0" in done.stdout, done.stdout + done.stderr
+    return done.stdout.rpartition("IMPORTED")[2].split()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("run", "--help"), ("list", "--help"), ("report", "--help")]
+)
+def test_help_imports_nothing_heavy(arguments):
+    assert imported_by(*arguments) == []
+
+
+def test_neither_a_run_nor_a_report_imports_torch_into_the_parent(tmp_path):
+    out = tmp_path / "runs"
+    run = (
+        "run",
+        "--d-model",
+        "32",
+        "--n-head",
+        "2",
+        "--seq-len",
+        "16",
+        "--device",
+        "cpu",
+        "--stage",
+        "output",
+    )
+    torch_alone = {"torch", "cupy"}
+    assert (
+        imported_by(*run, "--replicates", "1", "--budget", "1s", "--out", str(out), names=torch_alone) == []
+    )
+    for export in ("", "--csv", "--json", "--markdown"):
+        assert imported_by("report", str(only_run(out)), *filter(None, [export]), names=torch_alone) == []
+
+
+def test_report_shows_exactly_what_the_run_showed_and_exports_parse(tmp_path):
+    done = tiny_run(tmp_path, "--stage", "qkv", "--plugin", PLUGINS / "hostile.py", "--replicates", 2)
+    assert done.returncode == 0, done.stderr
+    path = only_run(tmp_path)
+    shown = headbench("report", path)
+    assert shown.stdout.strip() in done.stdout
+    assert all(len(line) <= 100 for line in done.stdout.splitlines() if str(path) not in line)
+    data = json.loads(headbench("report", path, "--json").stdout)
+    assert {record["case"]["variant"] for record in data["records"]} == {"per_head", "fused", "fused_qkv"}
+    rows = headbench("report", path, "--csv").stdout.splitlines()
+    assert len(rows) == 1 + 3
+    assert "| fused_qkv" in headbench("report", path, "--markdown").stdout.replace("▸ ", "").replace("≈ ", "")
+
+
+def test_one_replicate_says_that_it_has_no_interval(tmp_path):
+    done = tiny_run(tmp_path, "--stage", "output", "--replicates", 1)
+    assert done.returncode == 0
+    assert "1 replicate" in done.stdout
+    assert "no interval" in done.stdout
+
+
+def test_output_cut_off_by_its_reader_ends_quietly(tmp_path):
+    assert tiny_run(tmp_path, "--stage", "output", "--replicates", 1).returncode == 0
+    shell = f"{sys.executable} -m harness report {only_run(tmp_path)} | head -1"
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert done.stderr == ""
+
+
+def test_list_shows_every_stage_variant_and_preset_with_what_is_missing_here():
+    shown = headbench("list", "--device", "cpu", "--plugin", PLUGINS / "hostile.py").stdout
+    for word in (
+        "qkv",
+        "fused_qkv",
+        "sdpa_cudnn",
+        "needs a CUDA device",
+        "andrea-480m",
+        "honest",
+        "the lesson",
+    ):
+        assert word in shown
+
+
+def test_a_dry_run_prints_the_plan_and_measures_nothing(tmp_path):
+    done = headbench("run", "--all", "--device", "cpu", "--dry-run", "--out", tmp_path / "runs")
+    assert done.returncode == 0
+    assert "sublayer" in done.stdout
+    assert "needs a CUDA device" in done.stdout
+    assert not (tmp_path / "runs").exists()
