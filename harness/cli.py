@@ -75,7 +75,7 @@ def run(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One replicate, 10 s, andrea-120m unless shapes are chosen.")
+        bool, typer.Option("--quick", help="One replicate, 8 s, andrea-120m unless shapes are chosen.")
     ] = False,
     budget: Annotated[
         Optional[str],  # noqa: UP045

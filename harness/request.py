@@ -31,7 +31,7 @@ class Defaults:
 
 GPU_DEFAULTS = Defaults(batch=(1, 32), seq_len=(1024,), dtype=("bf16",), budget_s=120.0)
 CPU_DEFAULTS = Defaults(batch=(1,), seq_len=(256,), dtype=("fp32",), budget_s=75.0)
-QUICK_BUDGET_S = 10.0
+QUICK_BUDGET_S = 8.0
 QUICK_MODEL = "andrea-120m"
 REPLICATES = 3
 SILENCE_S = 60.0
