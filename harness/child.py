@@ -71,9 +71,12 @@ class Child:
                         self._tail = (self._tail + chunk)[-TAIL_BYTES:]
                     else:
                         *lines, pending = (pending + chunk).split(b"\n")
-                        heard = time.monotonic()
-                        yield from (json.loads(line) for line in lines)
-        self._process.wait()
+                        yield from (event for line in lines if (event := self._event(line)))
+                        heard = time.monotonic()  # not before: what the caller did meanwhile is no silence
+        try:
+            self._process.wait(max(1.0, heard + self.silence_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise Silent from None  # it closed its pipes and runs on
 
     def stop(self) -> None:
         """End the child and whatever it started, at once; harmless when it has ended."""
@@ -106,6 +109,15 @@ class Child:
         """The last line the child printed that is not blank."""
         lines = self._tail.decode("utf-8", errors="replace").split("\n")
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+    def _event(self, line: bytes) -> dict[str, Any] | None:
+        """The event on this line; anything else was printed before the channel was open, and joins the tail."""
+        with contextlib.suppress(ValueError):
+            event = json.loads(line)
+            if isinstance(event, dict) and "event" in event:
+                return event
+        self._tail = (self._tail + line + b"\n")[-TAIL_BYTES:]
+        return None
 
     def _hand_over(self, job: dict[str, Any]) -> None:
         assert self._process.stdin is not None
