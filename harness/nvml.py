@@ -98,6 +98,8 @@ class Nvml:
             kind = library.NVML_GPU_UTILIZATION_SAMPLES
             _, samples = library.nvmlDeviceGetSamples(self._handle, kind, int(start_us) - LOOK_BACK_US)
         except library.NVMLError as error:
+            if error.value == library.NVML_ERROR_NOT_FOUND:  # none yet, as after the driver's start
+                return None
             raise NvmlUnavailable(f"NVML keeps no utilisation samples of this GPU: {error}") from error
         inside = [
             float(sample.sampleValue.uiVal)
