@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from harness import __version__
-from harness.errors import UsageError
+from harness.errors import UsageError, shown
 from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
 from harness.peaks import peaks_of
 
@@ -56,9 +57,9 @@ def choose_device(wanted: str | None) -> tuple[str, list[str]]:
     """
     import torch
 
+    if wanted is not None and not re.fullmatch(r"cpu|cuda(:[0-9]{1,4})?", wanted):
+        raise UsageError(f"device {shown(wanted)} is unknown: cpu, cuda or cuda:N would do")
     kind, _, index = (wanted or "").partition(":")
-    if kind not in ("", "cpu", "cuda") or (index and (kind != "cuda" or not index.isdigit())):
-        raise UsageError(f"device {wanted!r} is unknown: cpu, cuda or cuda:N would do")
     usable = torch.cuda.is_available()
     unused_gpu = None if usable else _unused_gpu(torch)
     if kind == "cuda":
@@ -69,7 +70,7 @@ def choose_device(wanted: str | None) -> tuple[str, list[str]]:
         if index and int(index) >= torch.cuda.device_count():
             last = torch.cuda.device_count() - 1
             raise UsageError(f"device {wanted!r} is not there: the last CUDA device is cuda:{last}")
-        return f"cuda:{index or 0}", []
+        return f"cuda:{int(index or 0)}", []
     if unused_gpu:
         return "cpu", [f"{unused_gpu}; measuring the CPU meanwhile"]
     if kind == "cpu":
@@ -83,6 +84,9 @@ def _unused_gpu(torch: Any) -> str | None:
     if not seen:
         return None
     name, driver = seen[0]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if torch.version.cuda and visible is not None and visible.strip() in ("", "-1"):
+        return f"NVML sees {name} (driver {driver}), but CUDA_VISIBLE_DEVICES={visible!r} hides it: unset it"
     built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
     return (
         f"NVML sees {name} (driver {driver}), but torch {torch.__version__} is {built} and cannot use it: "

@@ -1,0 +1,160 @@
+"""Which device is measured, and what is said first when that is not the one the user may expect."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from harness import environment
+from harness.environment import capture, choose_device
+from harness.errors import UsageError
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Pretend how many GPUs torch can use, which ones NVML sees, and what torch was built for."""
+
+    def pretend(usable=0, seen=(), built_for="13.0", visible=None):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: usable > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: usable)
+        monkeypatch.setattr(torch.version, "cuda", built_for)
+        monkeypatch.setattr(environment, "gpus_seen", lambda: list(seen))
+        if visible is None:
+            monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        else:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+    return pretend
+
+
+H200 = ("NVIDIA H200", "580.65")
+
+
+def refusal(wanted) -> str:
+    with pytest.raises(UsageError) as caught:
+        choose_device(wanted)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_without_a_gpu_the_cpu_is_measured_and_that_is_said(machine):
+    machine(built_for=None)
+    assert choose_device(None) == ("cpu", ["no CUDA device: measuring the CPU"])
+    assert choose_device("cpu") == ("cpu", ["measuring the CPU, as asked"])
+
+
+def test_a_usable_gpu_is_taken_without_a_word_unless_the_cpu_is_asked_for(machine):
+    machine(usable=2, seen=[H200, H200])
+    assert choose_device(None) == ("cuda:0", [])
+    assert choose_device("cuda") == ("cuda:0", [])
+    assert choose_device("cuda:1") == ("cuda:1", [])
+    assert choose_device("cuda:01") == ("cuda:1", [])
+    assert choose_device("cpu") == ("cpu", ["measuring the CPU, as asked"])
+
+
+@pytest.mark.parametrize("wanted", ["cuda", "cuda:0", "cuda:7"])
+def test_cuda_asked_for_without_any_is_refused_with_the_way_out(machine, wanted):
+    machine(built_for=None)
+    assert refusal(wanted) == f"device {wanted!r} is not there: no CUDA device: --device cpu would do"
+
+
+def test_a_gpu_beyond_the_last_is_refused_and_the_last_named(machine):
+    machine(usable=2)
+    assert refusal("cuda:7") == "device 'cuda:7' is not there: the last CUDA device is cuda:1"
+    assert refusal("cuda:2") == "device 'cuda:2' is not there: the last CUDA device is cuda:1"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        *("", "gpu", "CUDA", "cuda:", "cuda:x", "cuda:-1", "cuda:1.0", "cuda:0:1", "cpu:0", "mps", "cuda 0"),
+        *("cuda:²", "cuda:٣", "cuda:0\n", " cpu", "\x00", "cuda:" + "9" * 5000, "q" * 100_000),
+    ],
+)
+@pytest.mark.parametrize("usable", [0, 2])
+def test_what_is_no_device_is_refused_with_what_would_do(machine, wanted, usable):
+    machine(usable=usable)
+    message = refusal(wanted)
+    assert message.startswith("device '")
+    assert message.endswith("is unknown: cpu, cuda or cuda:N would do")
+    assert len(message) < 150
+
+
+@pytest.mark.parametrize(
+    ("built_for", "words"), [("13.0", "built for CUDA 13.0"), (None, "a build without CUDA")]
+)
+@pytest.mark.parametrize("wanted", [None, "cpu"])
+def test_a_gpu_that_torch_cannot_use_is_named_first_with_both_ways_out(machine, built_for, words, wanted):
+    machine(seen=[H200], built_for=built_for)
+    device, (notice,) = choose_device(wanted)
+    assert device == "cpu"
+    assert notice == (
+        f"NVML sees NVIDIA H200 (driver 580.65), but torch {torch.__version__} is {words} and cannot use it: "
+        "install a torch build for a CUDA that this driver supports, or update the driver; "
+        "measuring the CPU meanwhile"
+    )
+
+
+def test_asking_for_a_gpu_that_torch_cannot_use_says_why_and_measures_nothing(machine):
+    machine(seen=[H200])
+    message = refusal("cuda")
+    assert message.startswith("device 'cuda' is not there: NVML sees NVIDIA H200 (driver 580.65), but torch ")
+    assert "or update the driver" in message
+    assert "measuring" not in message
+
+
+@pytest.mark.parametrize("visible", ["", "-1", " "])
+def test_a_gpu_hidden_by_the_user_is_not_blamed_on_the_driver(machine, visible):
+    machine(seen=[H200], visible=visible)
+    _, (notice,) = choose_device(None)
+    assert notice == (
+        f"NVML sees NVIDIA H200 (driver 580.65), but CUDA_VISIBLE_DEVICES={visible!r} hides it: unset it; "
+        "measuring the CPU meanwhile"
+    )
+
+
+def test_a_build_without_cuda_is_to_blame_even_when_the_gpu_is_hidden_too(machine):
+    machine(seen=[H200], built_for=None, visible="")
+    assert "a build without CUDA" in choose_device(None)[1][0]
+
+
+def test_what_is_captured_on_a_cpu_is_plain_values_with_reasons_for_what_is_missing(machine):
+    machine(built_for=None)
+    found = capture("cpu")
+    assert json.loads(json.dumps(found)) == found
+    assert (found["device"], found["gpu"], found["gpu_reason"]) == ("cpu", None, "the run is on the CPU")
+    assert found["peaks"] == {}
+    assert found["cpu"]["name"]
+    assert found["cpu"]["cores"] >= 1
+    assert found["cpu"]["memory_bytes"] > 1 << 28
+    assert found["torch"]["version"] == torch.__version__
+    assert found["packages"]["numpy"]
+    assert found["packages"]["triton"] is None or isinstance(found["packages"]["triton"], str)
+
+
+def test_the_environment_variables_that_change_results_are_kept(machine, monkeypatch):
+    machine(visible="0")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
+    kept = capture("cpu")["variables"]
+    assert (kept["CUDA_VISIBLE_DEVICES"], kept["OMP_NUM_THREADS"]) == ("0", "2")
+    assert kept["CUDA_LAUNCH_BLOCKING"] is None
+
+
+def test_a_commit_is_named_in_a_checkout_and_none_is_outside(monkeypatch, tmp_path):
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert environment._git() is None
+    for command in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x", "--allow-empty"],
+    ):
+        environment.subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    found = environment._git()
+    assert len(found["commit"]) == 40
+    assert found["clean"] is True
+    (tmp_path / "new.txt").write_text("x")
+    assert environment._git()["clean"] is False
