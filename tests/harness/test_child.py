@@ -172,7 +172,7 @@ def test_a_parent_that_was_busy_does_not_take_its_own_pause_for_the_childs_silen
         time.sleep(0.1)
         channel.send("two")
         channel.send("three")
-        """,
+        """
     )
     seen = []
     for event in child.events():
@@ -266,19 +266,6 @@ def test_stop_ends_the_child_and_what_it_started_and_may_be_called_again(child_o
     assert child.exit_code == -signal.SIGKILL
     assert has_ended(pid)
     child.stop()
-
-
-def test_a_child_that_ignores_every_polite_signal_is_stopped(child_of):
-    child = child_of(
-        f"""
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        channel.send("ready")
-        time.sleep({LONG_S})
-        """
-    )
-    next(child.events())
-    child.stop()
-    assert child.exit_code == -signal.SIGKILL
 
 
 def test_ctrl_c_is_the_parents_to_handle(child_of):
