@@ -125,9 +125,6 @@ class _IsolatedBracket:
             hold.release()
         return hold.span(calls=1)
 
-    def close(self) -> None:
-        """Nothing is held."""
-
 
 class GraphTimer:
     """The call captured in a CUDA graph and replayed back to back, caches warm."""
@@ -156,6 +153,7 @@ class GraphTimer:
 
 class _GraphBracket:
     def __init__(self, graph: Any, output: object, hold: StreamHold) -> None:
+        # The graph writes into the memory of its output, so that stays ours while it is replayed.
         self._graph, self._output, self._hold = graph, output, hold
         self.floor_s: float | None = hold.floor_s
         self.resolution_s = hold.resolution_s
@@ -174,10 +172,6 @@ class _GraphBracket:
         finally:
             hold.release()
         return hold.span(self.calls_per_sample)
-
-    def close(self) -> None:
-        self._graph.reset()
-        self._output = None
 
 
 def _end_failed_capture() -> None:

@@ -10,72 +10,25 @@ import gc
 import random
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from harness import memory, rounds, utilisation, verification
 from harness.faults import classify, is_fatal
-from harness.timers import Timer, Unmeasurable
-from results.schema import Case, Memory, Outcome, Timing, Trial, Utilisation, Verification
+from harness.lane import IncorrectOutput, Lane
+from harness.timers import Unmeasurable
+from harness.tools import ContextLost, Tools, pin
+from results.schema import Case, Outcome, Utilisation
 from variants.inputs import Inputs, fresh_activations, make_inputs
 from variants.reference import reference
-from variants.stage import STAGES
+from variants.variant import Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from harness.nvml import Nvml
     from harness.plan import Group
-    from variants.registry import Registry
-    from variants.variant import Variant
-
-WATCH_S = 0.45
-"""About how long NVML needs to publish a period that lies inside a window."""
-
-
-class ContextLost(Exception):
-    """The CUDA context is gone; the case that lost it has been reported."""
-
-
-@dataclass(slots=True)
-class Tools:
-    """What a worker has for every group.
-
-    `begin(group, case, step)` tells the parent what is in hand before each step, so that a crash or a hang can
-    be laid at the right door; case None means the whole group.
-    """
-
-    device: torch.device
-    registry: Registry
-    timers: list[Timer]
-    missing_modes: dict[str, str]
-    nvml: Nvml | None
-    nvml_reason: str | None
-    begin: Callable[[str, str | None, str], None]
-    report: Callable[[Trial], None]
-    replicate: int
-    seed: int
-    watch: bool
-
-
-@dataclass(slots=True)
-class Lane:
-    """One case on its way through the group."""
-
-    case: Case
-    variant: Variant
-    started: float = field(default_factory=time.monotonic)
-    started_utc: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    call: Callable[[], Any] = lambda: None
-    series: list[rounds.Series] = field(default_factory=list)
-    mode_reasons: dict[str, str] = field(default_factory=dict)
-    memory: Memory | None = None
-    utilisation: Utilisation | None = None
-    checks: list[Verification] = field(default_factory=list)
 
 
 class GroupMeasurement:
@@ -85,6 +38,7 @@ class GroupMeasurement:
         self._group, self._tools = group, tools
         self._lanes: list[Lane] = []
         self._settled: set[str] = set()
+        self._watcher = tools.nvml if tools.watch else None
         # Alike in every replicate would hide a variant that is wrong for some inputs only.
         self._seed = tools.seed + 1000 * tools.replicate
 
@@ -100,7 +54,7 @@ class GroupMeasurement:
             checking_s = time.monotonic() - (deadline - seconds)
             self._size()
             self._bracket()
-            watching_s = WATCH_S * len(self._lanes) if self._tools.watch and self._tools.nvml else 0.0
+            watching_s = utilisation.USUAL_WINDOW_S * len(self._lanes) if self._watcher else 0.0
             self._measure(deadline - time.monotonic() - checking_s - watching_s)
             self._watch()
             self._check_again(inputs)
@@ -108,8 +62,7 @@ class GroupMeasurement:
         finally:
             self._lanes.clear()
             gc.collect()
-            if self._tools.device.type == "cuda":
-                torch.cuda.empty_cache()
+            self._tools.free_memory()
 
     def _admit_all(self) -> Inputs | None:
         """Prepare and verify every variant; those that fail are reported and gone."""
@@ -123,8 +76,9 @@ class GroupMeasurement:
             return None
         for case in group.cases:
             self._begin(case, "verify")
-            lane = Lane(case, tools.registry.variants[case.stage, case.variant](group.shape))
+            lane = Lane(case, Variant(group.shape))
             with self._guarding(lane):
+                lane.variant = tools.registry.variants[case.stage, case.variant](group.shape)
                 lane.variant.prepare(inputs.weights)
                 lane.call = partial(lane.variant.call, *inputs.activations)
                 self._check(lane, expected, "before")
@@ -160,6 +114,8 @@ class GroupMeasurement:
         for lane in list(self._lanes):
             lane.mode_reasons.update(self._tools.missing_modes)
             for timer in self._tools.timers:
+                if lane.case.key in self._settled:
+                    break
                 self._begin(lane.case, timer.mode)
                 with self._guarding(lane):
                     try:
@@ -203,13 +159,13 @@ class GroupMeasurement:
         """The untimed NVML window of every case, in the first replicate."""
         tools = self._tools
         for lane in list(self._lanes):
-            if tools.nvml is None or not tools.watch:
+            if self._watcher is None:
                 lane.utilisation = Utilisation(reason=tools.nvml_reason or "watched in the first replicate")
                 continue
             self._begin(lane.case, "NVML window")
             with self._guarding(lane):
                 fastest = min((min(s.spans_s) for s in lane.series), default=1e-3)
-                lane.utilisation = utilisation.watch(lane.call, fastest, tools.nvml)
+                lane.utilisation = utilisation.watch(lane.call, fastest, self._watcher)
 
     def _check_again(self, inputs: Inputs | None) -> None:
         """Fresh inputs in new storage: what was right only by remembering is found out."""
@@ -234,9 +190,7 @@ class GroupMeasurement:
 
     def _report_all(self) -> None:
         for lane in self._lanes:
-            timings = {mode: Timing(reason=reason) for mode, reason in lane.mode_reasons.items()}
-            timings |= {series.mode: series.timing() for series in lane.series}
-            self._report(lane, Outcome.OK, None, timings)
+            self._report(lane, Outcome.OK)
 
     @contextmanager
     def _guarding(self, lane: Lane) -> Iterator[None]:
@@ -244,19 +198,15 @@ class GroupMeasurement:
         try:
             pin(self._group.shape.dtype)
             yield
-            if self._tools.device.type == "cuda":
-                torch.cuda.synchronize()
+            self._tools.synchronize()
         except BaseException as error:
             self._settle(lane, error)
 
     def _settle_all(self, error: BaseException) -> None:
         """What the group shares has failed: no case of it can be measured."""
-        tools = self._tools
         for case in self._group.cases:
             if case.key not in self._settled:
-                self._settle(
-                    Lane(case, tools.registry.variants[case.stage, case.variant](self._group.shape)), error
-                )
+                self._settle(Lane(case, Variant(self._group.shape)), error)
 
     def _settle(self, lane: Lane, error: BaseException) -> None:
         """The case's last word: report it without times and go on without it."""
@@ -265,45 +215,17 @@ class GroupMeasurement:
             outcome, reason = Outcome.INCORRECT, str(error)
         else:
             outcome, reason = classify(error)
-        self._report(lane, outcome, reason, {})
+        self._report(lane, outcome, reason)
         self._lanes = [other for other in self._lanes if other is not lane]
         error.__traceback__ = None  # it holds the frames, and they the tensors
         if fatal:
             raise ContextLost(reason)
         gc.collect()
-        if self._tools.device.type == "cuda":
-            torch.cuda.empty_cache()
+        self._tools.free_memory()
 
-    def _report(self, lane: Lane, outcome: Outcome, reason: str | None, timings: dict[str, Timing]) -> None:
-        stage, shape = STAGES[self._group.stage], self._group.shape
+    def _report(self, lane: Lane, outcome: Outcome, reason: str | None = None) -> None:
         self._settled.add(lane.case.key)
-        self._tools.report(
-            Trial(
-                case=lane.case,
-                replicate=self._tools.replicate,
-                outcome=outcome,
-                reason=reason,
-                useful_flops=stage.flops(shape),
-                least_bytes=stage.least_bytes(shape),
-                parameters=stage.parameters(shape),
-                started_utc=lane.started_utc,
-                elapsed_s=time.monotonic() - lane.started,
-                timings=timings,
-                memory=lane.memory,
-                utilisation=lane.utilisation,
-                verifications=tuple(lane.checks),
-            )
-        )
-
-
-class IncorrectOutput(Exception):
-    """The output is not the reference's; the message says how far off it is."""
-
-
-def pin(dtype: str) -> None:
-    """The state every case is measured in, set again before each because foreign code may have changed it."""
-    torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
-    torch.set_grad_enabled(False)
+        self._tools.report(lane.trial(self._tools.replicate, outcome, reason))
 
 
 def _tensors(inputs: Inputs) -> Iterable[torch.Tensor]:

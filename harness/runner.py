@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.child import Child, Silent
 from harness.errors import HeadbenchError
 from harness.probe import START_S
+from harness.utilisation import USUAL_WINDOW_S
 from results.schema import Case, Outcome, Trial
 from variants.stage import STAGES
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from results.store import RunWriter
 
 START_GUESS_S = {"cpu": 3.0, "cuda": 7.0}
-WATCH_S = 0.45
-"""What NVML's window costs each case in the first replicate, on a GPU."""
 KILLED_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
 """No program sends itself these by mistake, so the case in hand gets one more try."""
 
@@ -72,7 +71,7 @@ class Runner:
     def _share(self, replicate: int, cases: list[Case], deadline: float) -> float:
         """This replicate's part of what is left, after the starts and the NVML windows that are still to come."""
         replicates_left = self._writer.run.manifest.replicates - replicate
-        watching_s = WATCH_S * len(cases) if self._watches(replicate) else 0.0
+        watching_s = USUAL_WINDOW_S * len(cases) if self._watches(replicate) else 0.0
         left_s = deadline - time.monotonic() - replicates_left * self._start_s - watching_s
         return max(left_s, 0.0) / replicates_left + watching_s
 

@@ -48,9 +48,6 @@ class Bracket(Protocol):
     def sample(self) -> Sample:
         """Take one sample."""
 
-    def close(self) -> None:
-        """Let go of what the bracket holds (a captured graph and its memory)."""
-
 
 class Timer(Protocol):
     """One timing mode on one device."""
@@ -97,9 +94,6 @@ class _EagerBracket:
             call()
         self._synchronize()
         return Sample((self._clock() - start) * 1e-9 / self.calls_per_sample)
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def calls_filling(seconds: float, once_s: float, at_most: int = 200) -> int:

@@ -12,8 +12,8 @@ from harness.channel import Channel
 from results.schema import Case, Trial
 
 if TYPE_CHECKING:
-    from harness.group import Tools
     from harness.timers import Timer
+    from harness.tools import Tools
 
 WARM_UP_S = 0.5
 
@@ -23,8 +23,9 @@ def main() -> None:
     channel = Channel()
     import torch
 
-    from harness.group import ContextLost, GroupMeasurement
+    from harness.group import GroupMeasurement
     from harness.plan import group_cases
+    from harness.tools import ContextLost
 
     with torch.inference_mode():
         tools = make_tools(channel)
@@ -47,7 +48,7 @@ def make_tools(channel: Channel) -> Tools:
     """Everything the groups share, the GPU warmed."""
     import torch
 
-    from harness.group import Tools
+    from harness.tools import Tools
     from variants.registry import discover
 
     job = channel.job

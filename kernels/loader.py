@@ -38,6 +38,5 @@ def launch(module: Any, kernel: str, grid: int, block: int, arguments: tuple[Any
     import cupy
     import torch
 
-    stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
-    with stream:
+    with cupy.cuda.Stream.from_external(torch.cuda.current_stream()):
         module.get_function(kernel)((grid,), (block,), arguments)

@@ -24,7 +24,13 @@ def environment() -> dict[str, str]:
 def headbench(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """The finished command; its output must hold no traceback, whatever was asked for."""
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, cwd=cwd, env=environment(), timeout=120, check=False
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment(),
+        timeout=120,
+        check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
     assert "\x1b" not in done.stdout, "control codes in piped output"

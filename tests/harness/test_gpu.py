@@ -30,7 +30,6 @@ def median_s(timer, call, samples: int = 30) -> float:
     torch.cuda.synchronize()
     bracket = timer.bracket(call)
     spans = [bracket.sample().span_s for _ in repeat(None, samples)]
-    bracket.close()
     return statistics.median(spans)
 
 

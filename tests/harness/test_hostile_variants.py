@@ -25,6 +25,8 @@ EXPECTED = {
     "exits_quietly": (Outcome.CRASHED, "exit code 0"),
     "calls_exit": (Outcome.CRASHED, "exit code 3 (hostile.py:"),
     "raises": (Outcome.CRASHED, "KeyError: 'no such head' (hostile.py:"),
+    "cannot_be_built": (Outcome.CRASHED, "ValueError: no heads at all (hostile.py:"),
+    "raises_in_canonical": (Outcome.CRASHED, "IndexError: no such axis (hostile.py:"),
     "raises_while_timed": (Outcome.CRASHED, "RuntimeError: only later (hostile.py:"),
     "asks_for_too_much": (Outcome.OUT_OF_MEMORY, "can't allocate memory"),
     "declines": (Outcome.UNSUPPORTED, "only on Thursdays"),

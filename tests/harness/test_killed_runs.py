@@ -23,7 +23,11 @@ WORK = ("run", *TINY, "--stage", "qkv,attention,output", "--replicates", 3, "--b
 @pytest.fixture
 def started(tmp_path: Path):
     process = subprocess.Popen(
-        command(*WORK, "--out", tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        command(*WORK, "--out", tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
     )
     yield process
     process.kill()
@@ -72,7 +76,9 @@ def test_sigkill_of_the_parent_ends_its_worker_and_resume_measures_only_what_is_
     (worker,) = wait_for(lambda: workers_of(started.pid))
     started.kill()
     started.wait()
-    wait_for(lambda: not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text(), 10)
+    wait_for(
+        lambda: not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text(), 10
+    )
     path = only_run(tmp_path)
     before = (path / "trials.jsonl").read_bytes()
     whole = before[: before.rfind(b"\n") + 1]
@@ -134,7 +140,10 @@ def test_a_line_cut_in_the_middle_is_reported_and_measured_again(tmp_path):
 
 
 def test_a_run_of_a_newer_schema_is_refused_in_one_line(tmp_path):
-    assert tiny_run(tmp_path, "--stage", "output", "--variant", "concat_matmul", "--replicates", 1).returncode == 0
+    assert (
+        tiny_run(tmp_path, "--stage", "output", "--variant", "concat_matmul", "--replicates", 1).returncode
+        == 0
+    )
     path = only_run(tmp_path)
     manifest = path / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "schema": 99}))

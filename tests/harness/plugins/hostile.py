@@ -121,3 +121,17 @@ class SetsState(Honest):
     def misbehave(self):
         torch.set_grad_enabled(True)
         torch.set_float32_matmul_precision("medium")
+
+
+class CannotBeBuilt(Honest):
+    name = "cannot_be_built"
+
+    def __init__(self, shape):
+        raise ValueError("no heads at all")
+
+
+class RaisesInCanonical(Honest):
+    name = "raises_in_canonical"
+
+    def canonical(self, output):
+        raise IndexError("no such axis")
