@@ -23,7 +23,7 @@ LONG_S = 60
 
 @pytest.fixture
 def child_of(tmp_path, monkeypatch):
-    """Start a child from the body of a module that has its channel open already."""
+    """Start a child from a module's body; its channel is open already."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
     started = []
 
@@ -225,8 +225,7 @@ def test_an_event_cut_in_the_middle_is_dropped(child_of):
 
 @pytest.mark.parametrize("job_bytes", [10, 1_000_000])
 def test_a_child_that_dies_at_once_is_noticed_whatever_the_size_of_its_job(child_of, job_bytes):
-    child = child_of("os._exit(7)", job={"text": "x" * job_bytes}, channel=False)
-    with child:
+    with child_of("os._exit(7)", job={"text": "x" * job_bytes}, channel=False) as child:
         assert names(child) == []
         assert child.how_it_ended() == "ended with exit code 7"
 
