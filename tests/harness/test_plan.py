@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
@@ -104,6 +104,7 @@ def test_a_name_that_several_stages_have_is_chosen_in_all_of_them():
     assert [case.stage for case in chosen.cases] == ["qkv", "sublayer"]
 
 
+@settings(max_examples=40)
 @given(
     variants=st.lists(
         st.builds(
@@ -152,7 +153,8 @@ def test_a_shape_survives_being_stored_as_a_case(stage, shape):
     assert (case.head_dim, case.direction) == (shape.head_dim, "forward")
 
 
-@given(st.lists(cases, unique=True))
+@settings(max_examples=40)
+@given(st.lists(cases, unique=True, max_size=12))
 def test_grouped_cases_are_all_there_once_and_alike_but_for_the_variant(some):
     groups = group_cases(some)
     assert sorted(c.key for g in groups for c in g.cases) == sorted(c.key for c in some)
