@@ -63,6 +63,11 @@ def main() -> None:
     except (UsageError, PluginError) as error:
         channel.send("refused", message=str(error))
         return
+    environment["notices"] += [
+        f"installed variants of {broken.file} cannot be used: {broken.reason}"
+        for broken in registry.broken
+        if broken.stage is None
+    ]
     gpu = environment["gpu"]
     capability = (gpu["capability"][0], gpu["capability"][1]) if gpu else None
     machine = Machine(environment["device"].partition(":")[0], capability)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import UsageError, shown, unknown
 from variants.presets import PRESETS, Preset
-from variants.shape import Shape, ShapeError, canonical_dtype, heads_from
+from variants.shape import LARGEST_COUNT, Shape, ShapeError, canonical_dtype, heads_from
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ QUICK_BUDGET_S = 8.0
 QUICK_MODEL = "andrea-120m"
 REPLICATES = 3
 SILENCE_S = 60.0
-LARGEST_COUNT = 10**13
-"""Beyond any size a machine has, and still quick to look for divisors of."""
 
 
 def defaults_for(device: str) -> Defaults:
@@ -111,25 +109,32 @@ class Selection:
         return (heads_from(d_model, n_head, head_dim) for d_model, n_head, head_dim in sizes)
 
 
-def split_values(given: Sequence[str]) -> tuple[str, ...]:
-    """`--head-dim 32,64 --head-dim 72` as one tuple, empty pieces left out."""
-    return unique(piece.strip() for value in given for piece in value.split(",") if piece.strip())
+def split_values(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """`--head-dim 32,64 --head-dim 72` as one tuple, empty pieces left out; empty when the option was not given.
+
+    Raises:
+        UsageError: it was given, and holds no value: that must not mean "everything".
+    """
+    values = unique(piece.strip() for value in given or () for piece in value.split(",") if piece.strip())
+    if given and not values:
+        raise UsageError(f"{option} {shown(given[0])} holds no value: give one, or leave {option} out")
+    return values
 
 
-def split_counts(option: str, given: Sequence[str]) -> tuple[int, ...]:
+def split_counts(option: str, given: Sequence[str] | None) -> tuple[int, ...]:
     """The same as whole numbers from 1.
 
     Raises:
         UsageError: a piece is no such number.
     """
-    for piece in split_values(given):
+    for piece in split_values(option, given):
         # The length comes first: Python refuses to convert thousands of digits.
         digits = piece.isascii() and piece.isdigit() and len(piece) <= 20
         if not digits or not 1 <= int(piece) <= LARGEST_COUNT:
             raise UsageError(
                 f"{option} {shown(piece)} is not a count: whole numbers from 1 to 10¹³, as in {option} 32,64"
             )
-    return tuple(int(piece) for piece in split_values(given))
+    return tuple(int(piece) for piece in split_values(option, given))
 
 
 def parse_seconds(option: str, text: str) -> float:

@@ -16,6 +16,10 @@ DTYPES = {
 DTYPE_ALIASES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 
 
+LARGEST_COUNT = 10**13
+"""Beyond any size a machine has, and still quick to look for divisors of."""
+
+
 class ShapeError(ValueError):
     """A shape that breaks a rule; the message names the field, the value, the rule and what would do."""
 
@@ -123,8 +127,8 @@ def canonical_dtype(name: str) -> str:
 
 
 def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ShapeError(f"{name} {value!r} is not a count: a whole number from 1 would do")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_COUNT:
+        raise ShapeError(f"{name} {value!r} is not a count: a whole number from 1 to 10¹³ would do")
 
 
 def _divisors(number: int) -> list[int]:

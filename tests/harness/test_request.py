@@ -166,7 +166,13 @@ def test_the_largest_counts_are_refused_quickly_when_they_do_not_divide():
     ],
 )
 def test_values_may_be_separated_by_commas_or_repeated(given_, values):
-    assert split_values(given_) == values
+    assert split_values("--stage", given_) == values
+
+
+@pytest.mark.parametrize("empty", [[""], [","], [" , ", ""]])
+def test_an_option_given_without_a_value_does_not_mean_everything(empty):
+    with pytest.raises(UsageError, match=r"--stage .* holds no value"):
+        split_values("--stage", empty)
 
 
 @given(st.lists(st.integers(1, LARGEST_COUNT), unique=True), st.integers(1, 5))

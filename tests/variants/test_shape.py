@@ -88,7 +88,7 @@ def test_any_two_of_the_three_widths_give_the_same_heads(n_head, head_dim):
         ((768, 12, 32), "d_model 768 is not n_head 12 × head_dim 32 = 384: give two of the three"),
         ((768, None, None), "d_model, n_head and head_dim: two of the three must be known"),
         ((None, None, None), "d_model, n_head and head_dim: two of the three must be known"),
-        ((None, 0, 64), "n_head 0 is not a count: a whole number from 1 would do"),
+        ((None, 0, 64), "n_head 0 is not a count: a whole number from 1 to 10¹³ would do"),
     ],
 )
 def test_widths_that_do_not_agree_say_what_would_do(widths, message):
