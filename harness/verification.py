@@ -95,16 +95,17 @@ def poison(shape: Shape, device: torch.device) -> None:
     activation = shape.tokens * shape.d_model * shape.element_bytes
     head = activation // shape.n_head
     sizes = [activation] * 4 + [3 * activation] + [head] * (3 * shape.n_head)
-    for _ in range(
-        2
-    ):  # a stale block too small for the first round has merged with its neighbours by the second
-        _fill_with_nan(sizes, device)
+    # A heap holds many free blocks of a small size; and a stale one, too small for the first round because
+    # allocators pad what they align, merges with its freed neighbours and is filled in the second.
+    copies = 8 if activation < 2**17 else 1
+    for _ in range(2):
+        _fill_with_nan(sizes * copies, device)
 
 
 def _fill_with_nan(sizes: list[int], device: torch.device) -> None:
     """Hold blocks of all sizes, in bytes, at once, so that each is another one; then free them."""
     blocks: list[torch.Tensor] = []
-    with suppress(torch.OutOfMemoryError):
+    with suppress(RuntimeError, MemoryError):  # a CPU's refusal is a plain RuntimeError
         for size in sizes:
             # All bits set is NaN in every floating-point format.
             blocks.append(torch.full((size,), 0xFF, dtype=torch.uint8, device=device))

@@ -105,7 +105,9 @@ def _add_built_in(registry: Registry, stage: str) -> None:
         for found in sorted(pkgutil.iter_modules([folder]), key=lambda module: module.name):
             if not found.name.startswith("_"):  # helpers that variants share
                 file = Path(folder) / f"{found.name}.py"
-                _add_or_note(registry, f"{package.__name__}.{found.name}", Broken(file, stage, found.name, ""))
+                _add_or_note(
+                    registry, f"{package.__name__}.{found.name}", Broken(file, stage, found.name, "")
+                )
 
 
 def _add_installed(registry: Registry) -> None:

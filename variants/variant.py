@@ -81,7 +81,13 @@ class Variant:
 
     # (*args, **kwargs) is what type checkers let a subclass narrow to named activations.
     def call(self, *activations: Any, **_: Any) -> Any:
-        """Timed: everything a caller pays each time, from the stage's activations to the output."""
+        """Timed: everything a caller pays each time, from the stage's activations to the output.
+
+        The output is a tensor, or tensors in tuples and lists, in whatever layout the variant leaves them.
+
+        Raises:
+            Unsupported: this variant cannot compute this shape.
+        """
         raise NotImplementedError
 
     def canonical(self, output: Any) -> tuple[torch.Tensor, ...]:

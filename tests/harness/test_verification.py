@@ -1,0 +1,201 @@
+"""The two limits, what they see and what they must not miss; and the words a user reads."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import verification as module
+from harness.verification import compare, explain, limits, poison
+from variants.inputs import torch_dtype
+from variants.shape import Shape
+
+INF = math.inf
+
+
+def rows(*values: list[float], dtype: str = "fp32") -> torch.Tensor:
+    return torch.tensor(values, dtype=torch_dtype(dtype))
+
+
+def check(output: torch.Tensor, right: torch.Tensor, dtype: str = "fp32"):
+    return compare((output,), (right.double(),), dtype, "before")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "whole", "row"),
+    [("fp32", 1e-5, 2e-5), ("tf32", 5e-3, 1e-2), ("fp16", 2e-3, 4e-3), ("bf16", 1e-2, 2e-2)],
+)
+def test_the_limits_are_those_of_the_method(dtype, whole, row):
+    assert limits(dtype) == (whole, row)
+
+
+def test_an_equal_output_has_no_error():
+    found = check(rows([1, 2], [3, 4]), rows([1, 2], [3, 4]))
+    assert (found.relative_error, found.worst_row_error, found.passed, found.reason) == (0, 0, True, None)
+    assert (found.limit, found.worst_row_limit, found.when) == (*limits("fp32"), "before")
+
+
+def test_errors_of_a_hand_computed_case():
+    # Δ = (0, 0), (0.6, 0.8); the rows' norms are 3 and 5.
+    found = check(rows([3, 0], [3.6, 4.8]), rows([3, 0], [3, 4]))
+    assert found.relative_error == pytest.approx(1 / math.sqrt(9 + 25))
+    assert found.worst_row_error == pytest.approx(1 / 5)
+    assert not found.passed
+
+
+@given(
+    rows=st.integers(1, 40),
+    width=st.integers(1, 9),
+    block=st.integers(1, 60),
+    seed=st.integers(0, 1000),
+)
+def test_blocks_change_nothing_and_the_figures_are_the_definition(rows, width, block, seed):
+    generator = torch.Generator().manual_seed(seed)
+    right = torch.randn(rows, width, generator=generator, dtype=torch.float64)
+    output = (right + 1e-3 * torch.randn(rows, width, generator=generator)).float()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_BLOCK_ELEMENTS", block)
+        found = check(output, right)
+    wrong = output.double() - right
+    assert found.relative_error == pytest.approx((wrong.norm() / right.norm()).item())
+    assert found.worst_row_error == pytest.approx((wrong.norm(dim=1) / right.norm(dim=1)).max().item())
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "tf32", "fp16", "bf16"])
+@pytest.mark.parametrize(("factor", "passed"), [(0.9, True), (1.1, False)])
+def test_the_worst_row_alone_can_fail(dtype, factor, passed):
+    limit = limits(dtype)[1]
+    right = torch.ones(10_000, 1, dtype=torch.float64)
+    output = torch.ones(10_000, 1, dtype=torch_dtype(dtype))
+    # The reference is moved, not the output, which could not hold so small a step.
+    right[77] = 1 / (1 + factor * limit)
+    found = compare((output,), (right,), dtype, "before")
+    assert found.relative_error < limits(dtype)[0]
+    assert found.passed is passed
+
+
+@pytest.mark.parametrize(("factor", "passed"), [(0.9, True), (1.1, False)])
+def test_the_whole_tensor_alone_can_fail(factor, passed):
+    whole, row = limits("fp32")
+    right = torch.ones(100, 4, dtype=torch.float64) / (1 + factor * whole)
+    found = compare((torch.ones(100, 4),), (right,), "fp32", "before")
+    assert found.worst_row_error < row
+    assert found.passed is passed
+
+
+def test_of_several_tensors_the_worst_figures_count_wherever_they_are():
+    right = rows([1, 0], [0, 1])
+    bad = rows([1, 0], [0, 1.5])
+    for order in ((right, bad, right), (bad, right, right), (right, right, bad)):
+        found = compare(order, (right.double(),) * 3, "fp32", "before")
+        assert found.worst_row_error == pytest.approx(0.5)
+        assert not found.passed
+
+
+@pytest.mark.parametrize("value", [math.nan, INF, -INF])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_nan_and_infinity_never_pass_and_never_reach_the_json(value, place):
+    right = rows([1, 2], [3, 4])
+    outputs = [right.clone() for _ in range(3)]
+    outputs[place][1, 0] = value
+    found = compare(tuple(outputs), (right.double(),) * 3, "fp32", "before")
+    assert (found.passed, found.relative_error, found.worst_row_error) == (False, None, None)
+    assert found.reason == "1 of 12 elements are NaN or infinite"
+    json.dumps(asdict(found), allow_nan=False)
+
+
+def test_nan_where_the_reference_is_nan_does_not_pass_either():
+    nan = rows([math.nan, 1])
+    assert not check(nan, nan).passed
+    assert check(rows([1, 1]), nan).reason == "the reference is not finite: its inputs overflow"
+
+
+def test_a_row_that_is_rightly_zero_passes_and_one_that_is_not_fails():
+    right = rows([0, 0], [3, 4])
+    assert check(right.clone(), right).passed
+    found = check(rows([0, 1e-9], [3, 4]), right)
+    assert not found.passed
+    assert found.reason == "a row differs from zero where the reference is zero"
+
+
+def test_a_strided_output_is_compared_as_it_is_indexed():
+    right = torch.randn(2, 3, 4, 5, dtype=torch.float64)
+    strided = right.float().transpose(1, 2).contiguous().transpose(1, 2)
+    assert not strided.is_contiguous()
+    assert check(strided, right).passed
+
+
+def test_an_output_that_requires_gradients_can_be_compared():
+    right = torch.ones(2, 2)
+    assert check(right.clone().requires_grad_(), right).passed
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reason"),
+    [
+        ((), "gave 0 tensors where the stage has 1"),
+        ((torch.ones(2, 2),) * 2, "gave 2 tensors where the stage has 1"),
+        ((torch.ones(2, 3),), "gave the shape [2, 3] where [2, 2] belongs"),
+        ((torch.ones(2, 2).double(),), "gave torch.float64 where torch.float32 belongs"),
+        ((torch.ones(2, 2, device="meta"),), "gave a tensor on meta where cpu belongs"),
+        ((None,), "gave a NoneType where a tensor belongs"),
+    ],
+)
+def test_an_output_that_cannot_be_compared_says_why(outputs, reason):
+    found = compare(outputs, (torch.ones(2, 2).double(),), "fp32", "before")
+    assert (found.passed, found.relative_error, found.worst_row_error) == (False, None, None)
+    assert found.reason == reason
+    assert explain(found) == f"before timing: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (
+            rows([3, 0], [3.6, 4.8]),
+            "worst row off by 20 % (limit 0.002 %), whole output off by 17 % (limit 0.001 %)",
+        ),
+        (rows([3, 0], [3, 4]), "worst row within 0.002 %: 0 %, whole output within 0.001 %: 0 %"),
+        (rows([300, 0], [3, 4]), "worst row off by 9900 % (limit 0.002 %), whole output off by 5094 %"),
+    ],
+)
+def test_a_comparison_is_explained_in_one_line(output, text):
+    line = explain(check(output, rows([3, 0], [3, 4])))
+    assert line.startswith(f"before timing: {text}")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(("seq_len", "width"), [(7, 16), (129, 96), (512, 768)])
+def test_right_values_left_in_freed_memory_are_hardly_ever_found_again(seq_len, width, dtype):
+    """Hardly: nobody can promise which block an allocator hands out; unpoisoned, it is nearly always this one."""
+    shape = Shape(1, seq_len, width, 2, dtype=dtype)
+    stale = 0
+    for _ in range(20):
+        right = torch.ones(seq_len, width, dtype=torch_dtype(dtype))
+        del right
+        poison(shape, torch.device("cpu"))
+        stale += bool((torch.empty(seq_len, width, dtype=torch_dtype(dtype)) == 1).any())
+    assert stale <= 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(("seq_len", "width"), [(7, 16), (129, 96), (4096, 768)])
+def test_poisoned_gpu_memory_is_nan(seq_len, width, dtype):
+    poison(Shape(1, seq_len, width, 2, dtype=dtype), torch.device("cuda"))
+    assert torch.empty(seq_len, width, dtype=torch_dtype(dtype), device="cuda").isnan().all()
+
+
+def test_poison_gives_up_quietly_where_memory_runs_out(monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch, "full", full)
+    poison(Shape(1, 4, 8, 2), torch.device("cpu"))
