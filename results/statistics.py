@@ -35,7 +35,8 @@ class Estimate:
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
     """Two samples that enclose the true median with at least this confidence, whatever the distribution.
 
-    Fewer samples than the confidence needs (6 for 95 %) give their minimum and maximum.
+    Fewer samples than the confidence needs (6 for 95 %) give their minimum and maximum, which enclose it
+    with less: 1 − 2 / 2ⁿ, 75 % for three samples, 94 % for five.
 
     Raises:
         ValueError: there is no sample.
@@ -48,7 +49,9 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple
 
 
 def relative_half_width(samples: Sequence[float]) -> float:
-    """Half the median's 95 % interval, relative to the median: what the stopping rule reads.
+    """Half the median's 95 % interval, relative to the median; below six samples half their range.
+
+    With so few it covers less than 95 %, as `median_interval` says: a stopping rule waits for more.
 
     Infinite where nothing is known yet: below two samples, or at a median of zero.
     """

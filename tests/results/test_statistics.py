@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -105,6 +106,13 @@ def test_too_few_samples_give_their_minimum_and_maximum(count):
 def test_no_samples_have_no_median():
     with pytest.raises(ValueError, match="at least one"):
         median_interval([])
+
+
+@pytest.mark.parametrize(("count", "covered"), [(3, 0.75), (5, 0.9375), (6, 0.96875)])
+def test_the_range_of_few_samples_holds_the_median_less_often_than_its_confidence_says(count, covered):
+    sides = itertools.product((-1.0, 1.0), repeat=count)  # each sample is as likely below the median as above
+    held = [low < 0 < high for low, high in map(median_interval, sides)]
+    assert sum(held) / len(held) == covered
 
 
 def test_a_median_interval_holds_its_confidence_for_a_skewed_distribution():
