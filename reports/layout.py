@@ -37,9 +37,9 @@ def fit(grids: Sequence[Grid[Any]], width: int) -> Layout:
     while True:
         needed = max(kept, key=lambda i: columns[i].expendable)
         last = columns[needed].expendable == 0
-        for gap in (2, 1):
-            widths = _widths(grids, kept, width - gap * (len(kept) - 1), fold_on=last)
-            if sum(widths) + gap * (len(kept) - 1) <= width or (last and gap == 1):
+        for gap, fold_on in ((2, False), (1, False), (1, True)) if last else ((2, False), (1, False)):
+            widths = _widths(grids, kept, width - gap * (len(kept) - 1), fold_on=fold_on)
+            if sum(widths) + gap * (len(kept) - 1) <= width or fold_on:
                 return Layout(kept, tuple(widths), gap, tuple(dropped))
         kept = tuple(i for i in kept if i != needed)
         dropped.append(columns[needed].title)
