@@ -13,12 +13,13 @@ from results.schema import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reports.content import Fastest, GroupTable, Report, Row
+    from reports.content import Fastest, GroupTable, Report
+    from results.ranking import Standing
     from results.schema import Case
 
 T = TypeVar("T")
 
-FASTEST_MARK, LEVEL_MARK = "▸", "≈"
+FASTEST_MARK, LEVEL_MARK, IMPLAUSIBLE_MARK = "▸", "≈", "!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Grid(Generic[T]):
     lines: tuple[Line, ...]
 
 
-def group_grids(report: Report) -> list[Grid[Row]]:
+def group_grids(report: Report) -> list[Grid[Standing]]:
     """A grid for each group, all with the same columns: those that hold a value anywhere in the run."""
     return _without_empty([_group_grid(group) for group in report.groups])
 
@@ -62,11 +63,15 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
     """The winners of all groups, a line each."""
     cases = [group.case for group in report.groups]
     modes = {best.mode for best in report.fastest}
+    scale = units.time_scale(best.row.time.value_s for best in report.fastest if best.row.time)
     columns: tuple[Column[Fastest], ...] = (
         Column("stage", lambda best: plain(best.row.record.case.stage), left=True, least=9),
         *(_case_column(title, text) for title, text in _telling(cases)),
         Column("fastest", lambda best: plain(best.row.variant), left=True, least=12),
-        Column(modes.pop() if len(modes) == 1 else "time", lambda best: _time(best.row)),
+        Column(
+            modes.pop() if len(modes) == 1 else "time",
+            lambda best: scale(best.row.time.value_s if best.row.time else None, 4),
+        ),
         Column("±", lambda best: _interval(best.row), expendable=2),
         Column("× base", lambda best: _speedup(best.row), expendable=1),
         Column("lead", _lead),
@@ -123,7 +128,7 @@ def _runner_up(best: Fastest) -> str:
     return plain(best.runner_up.variant) if best.runner_up else MISSING
 
 
-def _group_grid(group: GroupTable) -> Grid[Row]:
+def _group_grid(group: GroupTable) -> Grid[Standing]:
     columns = _group_columns(group)
     lines = tuple(
         Line(
@@ -136,22 +141,21 @@ def _group_grid(group: GroupTable) -> Grid[Row]:
     return Grid(columns, lines)
 
 
-def _group_columns(group: GroupTable) -> tuple[Column[Row], ...]:
-    if group.counts_flops:
-        rates = {row.variant: row.flops_per_s for row in group.rows}
-    else:
-        rates = {row.variant: row.bytes_per_s for row in group.rows}
-    scale = units.rate_scale(rates.values(), "FLOP" if group.counts_flops else "B")
+def _group_columns(group: GroupTable) -> tuple[Column[Standing], ...]:
+    records = [row.record for row in group.rows]
+    rate = units.rate_scale((row.flops_per_s for row in group.rows), "FLOP")
+    time = units.time_scale(known.value_s for record in records for known in record.estimates.values())
+    size = units.size_scale(record.peak_delta_bytes for record in records)
     return (
         Column("  variant", lambda row: f"{_mark(row)} {plain(row.variant)}", left=True, least=14),
-        Column(group.mode or "time", _time),
+        Column(group.mode or "time", lambda row: time(row.time.value_s if row.time else None, 4)),
         Column("±", _interval),
-        Column("eager", _other_mode("eager", group.mode), expendable=3),
-        Column("graph", _other_mode("graph", group.mode), expendable=4),
-        Column(scale.unit, lambda row: scale(rates[row.variant]), expendable=1),
+        Column("eager", _other_mode("eager", group.mode, time), expendable=3),
+        Column("graph", _other_mode("graph", group.mode, time), expendable=4),
+        Column(rate.unit, lambda row: rate.number(row.flops_per_s, 3), expendable=1),
         Column("peak", lambda row: units.percent(row.peak_fraction), expendable=2),
         Column("× base", _speedup),
-        Column("memory", lambda row: units.size(row.peak_delta_bytes), expendable=5),
+        Column("memory", lambda row: size(row.record.peak_delta_bytes, 3), expendable=5),
         Column("busy", _busy, expendable=6),
     )
 
@@ -170,39 +174,39 @@ def _without_empty(grids: Sequence[Grid[T]]) -> list[Grid[T]]:
     ]
 
 
-def _mark(row: Row) -> str:
+def _mark(row: Standing) -> str:
+    if row.implausible:
+        return IMPLAUSIBLE_MARK
     return FASTEST_MARK if row.is_fastest else LEVEL_MARK if row.level else " "
 
 
-def _emphasis(row: Row) -> str:
+def _emphasis(row: Standing) -> str:
     if row.outcome is None or row.outcome is not Outcome.OK:
         return "failed" if row.outcome and row.outcome.failed else "absent"
+    if row.implausible:
+        return "implausible"
     return "fastest" if row.is_fastest else "level" if row.level else ""
 
 
-def _time(row: Row) -> str:
-    return units.duration(row.time.value_s if row.time else None)
-
-
-def _interval(row: Row) -> str:
+def _interval(row: Standing) -> str:
     time = row.time
     return units.interval(units.half_width(time.value_s, time.low_s, time.high_s) if time else None)
 
 
-def _other_mode(mode: str, headline: str | None) -> Callable[[Row], str]:
-    def cell(row: Row) -> str:
+def _other_mode(mode: str, headline: str | None, scale: units.Scale) -> Callable[[Standing], str]:
+    def cell(row: Standing) -> str:
         estimate = row.record.estimates.get(mode) if mode != headline else None
-        return units.duration(estimate.value_s if estimate else None, digits=3)
+        return scale(estimate.value_s if estimate else None, 3)
 
     return cell
 
 
-def _speedup(row: Row) -> str:
+def _speedup(row: Standing) -> str:
     if row.is_baseline and row.speedup:
         return "base"
     return units.significant(row.speedup, 3) if row.speedup else MISSING
 
 
-def _busy(row: Row) -> str:
-    percent = row.gpu_busy_percent
+def _busy(row: Standing) -> str:
+    percent = row.record.gpu_busy_percent
     return units.percent(percent / 100 if percent is not None else None)

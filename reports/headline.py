@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from reports import units
-from reports.columns import FASTEST_MARK, LEVEL_MARK, short_title
-from reports.remarks import outcome_label
+from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, short_title
+from reports.remarks import IMPLAUSIBLE, outcome_label
 from reports.text import count, plain, shorten
 
 if TYPE_CHECKING:
     from reports.content import Report
+    from results.ranking import Standing
     from results.schema import Manifest
 
 MODE_MEANINGS = {
@@ -47,35 +48,53 @@ def legend(report: Report) -> list[str]:
     rows = [row for row in report.rows if row.time]
     modes = {mode for row in rows for mode in row.record.estimates}
     said = (
-        (bool(rows), f"{FASTEST_MARK} fastest"),
+        (any(row.is_fastest for row in rows), f"{FASTEST_MARK} fastest"),
         (any(row.level for row in rows), f"{LEVEL_MARK} level with it: intervals overlap"),
+        (any(row.implausible for row in report.rows), f"{IMPLAUSIBLE_MARK} implausibly fast, not ranked"),
         *((mode in modes, meaning) for mode, meaning in MODE_MEANINGS.items()),
         (any(row.time and row.time.high_s for row in rows), "±: half the 95 % interval over replicates"),
         (any(row.peak_fraction for row in rows), "peak: share of the device's peak rate"),
         (any(row.speedup for row in rows), "× base: speed over the baseline's"),
         (
-            any(row.peak_delta_bytes is not None for row in rows),
+            any(row.record.peak_delta_bytes is not None for row in rows),
             "memory: a call's peak above what is resident",
         ),
-        (any(row.gpu_busy_percent is not None for row in rows), "busy: share of time with a kernel running"),
+        (
+            any(row.record.gpu_busy_percent is not None for row in rows),
+            "busy: share of time with a kernel running",
+        ),
     )
     return [meaning for used, meaning in said if used]
 
 
 def outcomes(report: Report) -> list[str]:
-    """`152 cases`, `140 ok`, `12 unavailable`: the commonest outcome first."""
+    """`152 cases`, `140 ok`, `12 unavailable`: the commonest outcome first, then how many ok ones are too fast."""
     counts = Counter(outcome_label(row.outcome) for row in report.rows)
-    return [count(len(report.rows), "case"), *(f"{n:,} {label}" for label, n in counts.most_common())]
+    doubted = sum(row.implausible is not None for row in report.rows)
+    return [
+        count(len(report.rows), "case"),
+        *(f"{n:,} {label}" for label, n in counts.most_common()),
+        *([f"{doubted:,} implausibly fast"] if doubted else []),
+    ]
 
 
 def failures(report: Report) -> list[str]:
     """A line for every fault: the same fault of a variant in several groups is one."""
+    faulty = [row for row in report.rows if row.outcome and row.outcome.failed]
+    return _gathered(report, [(row, outcome_label(row.outcome), row.record.reason) for row in faulty])
+
+
+def doubts(report: Report) -> list[str]:
+    """A line for every case too fast to be true, gathered as `failures` are."""
+    return _gathered(report, [(row, IMPLAUSIBLE, row.implausible) for row in report.rows if row.implausible])
+
+
+def _gathered(report: Report, said: list[tuple[Standing, str, str | None]]) -> list[str]:
     cases = [group.case for group in report.groups]
     where: dict[tuple[str, str, str], list[str]] = {}
-    for row in report.rows:
-        if row.outcome and row.outcome.failed:
-            fault = (outcome_label(row.outcome), plain(row.variant), shorten(row.record.reason))
-            where.setdefault(fault, []).append(short_title(row.record.case, cases))
+    for row, label, reason in said:
+        fault = (label, plain(row.variant), shorten(reason))
+        where.setdefault(fault, []).append(short_title(row.record.case, cases))
     return [
         f"{label}: {variant} in {places[0] if len(places) == 1 else count(len(places), 'group')}: {reason}"
         for (label, variant, reason), places in where.items()

@@ -64,10 +64,16 @@ def _closing(report: Report) -> Iterator[str]:
     if failures:
         yield f"**FAILED: {count(len(failures), 'case')}**"
         yield _bullets(map(escape, failures))
+    doubts = headline.doubts(report)
+    if doubts:
+        yield "**NOT RANKED, too fast to be true:**"
+        yield _bullets(map(escape, doubts))
     path = shlex.quote(report.location)
-    if report.missing_trials:
-        resume = escape(f"python -m harness run --resume {path}")
-        yield f"Unfinished: {count(report.missing_trials, 'trial')} missing; measure what is missing with {resume}"
+    if report.unfinished:
+        yield f"Unfinished: {count(sum(report.unfinished.values()), 'trial')} missing; measure what is missing with"
+        yield _bullets(
+            escape(f"python -m harness run --resume {shlex.quote(folder)}") for folder in report.unfinished
+        )
     yield f"Stored in {escape(path)}; show again: {escape(f'python -m harness report {path}')}"
 
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.schema import Outcome
+from reports import units
+from results.peaks import peak_flops_per_s, why_no_peak
+from results.schema import MODES, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from results.ranking import Standing
     from results.record import Record
-    from results.schema import Manifest
 
-ORDINARY_FLAGS = {"warm-up", "outlier"}
-"""Flags that every run carries; they change no number that is shown."""
+IMPLAUSIBLE = "implausible"
+"""The kind of remark that must not be overlooked."""
+
+FLOOR_SHARE = 1 / 5
+"""Where an empty bracket takes more of a sample than this, what brackets cost shows in the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +40,19 @@ def outcome_label(outcome: Outcome | None) -> str:
     return "not measured" if outcome is None else outcome.value.replace("_", " ")
 
 
-def remarks_of(records: Sequence[Record], mode: str | None, manifest: Manifest) -> tuple[Remark, ...]:
-    """Everything to be said of one group's cases, ranked by `mode`: outcomes first, then what is missing."""
-    baseline = manifest.baselines.get(records[0].case.stage)
-    comparable = any(record.case.variant == baseline and mode in record.estimates for record in records)
+def remarks_of(rows: Sequence[Standing]) -> tuple[Remark, ...]:
+    """Everything to be said of one group's cases: what is wrong first, then what is missing."""
     about: dict[tuple[str, str], list[str]] = {}
-    ok = [record for record in records if record.outcome is Outcome.OK]
-    for record in records:
-        if record.outcome not in (Outcome.OK, None):
-            said = (outcome_label(record.outcome), record.reason or "no reason was stored")
-            about.setdefault(said, []).append(record.case.variant)
-    for record in ok:
-        for said in (*_times(record, manifest), *_peak(record, manifest), *_sensors(record), *_flags(record)):
-            about.setdefault(said, []).append(record.case.variant)
-        if not comparable and mode in record.estimates:
-            about.setdefault(("no ×", f"the baseline {baseline} has no {mode} time"), []).append(
-                record.case.variant
-            )
+    for row in rows:
+        for said in _wrong(row):
+            about.setdefault(said, []).append(row.variant)
+    ok = [row for row in rows if row.outcome is Outcome.OK]
+    for row in ok:
+        for said in (*_times(row), *_floors(row.record), *_comparisons(row), *_sensors(row.record)):
+            about.setdefault(said, []).append(row.variant)
+    everyone = {row.variant for row in ok}
     return tuple(
-        Remark(kind, text, tuple(variants), universal={r.case.variant for r in ok} == set(variants))
+        Remark(kind, text, tuple(variants), universal=everyone == set(variants))
         for (kind, text), variants in about.items()
     )
 
@@ -69,38 +68,51 @@ def shared(groups: Sequence[Sequence[Remark]]) -> tuple[Remark, ...]:
     )
 
 
-def known_peak(manifest: Manifest, record: Record) -> tuple[float | None, str | None]:
-    """(the peak this case is held against or None, then why): FLOP/s of its dtype, or memory bytes/s."""
-    name, unit = (record.case.dtype, "flops_per_s") if record.useful_flops else ("memory", "bytes_per_s")
-    entry = (manifest.environment.get("peaks") or {}).get(name) or {}
-    if entry.get(unit):
-        return float(entry[unit]), None
-    return None, entry.get("reason") or f"no {name} peak is known for this device"
+def _wrong(row: Standing) -> Iterator[tuple[str, str]]:
+    if row.outcome not in (Outcome.OK, None):
+        yield outcome_label(row.outcome), row.record.reason or "no reason was stored"
+    if row.implausible:
+        yield IMPLAUSIBLE, row.implausible
 
 
-def _times(record: Record, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    for mode, reason in record.mode_reasons.items():
-        yield f"no {mode} time", reason
-    if record.replicates < manifest.replicates:
+def _times(row: Standing) -> Iterator[tuple[str, str]]:
+    record, planned = row.record, row.manifest.replicates
+    if record.replicates < planned:
         no_interval = ", no interval" if record.replicates == 1 else ""
-        yield "partial", f"{record.replicates} of {manifest.replicates} replicates{no_interval}"
+        yield "partial", f"{record.replicates} of {planned} replicates{no_interval}"
+    for mode in MODES:
+        reason, estimate = record.mode_reasons.get(mode), record.estimates.get(mode)
+        if estimate is None and reason:
+            yield f"no {mode} time", reason
+        elif estimate and estimate.replicates < record.replicates:
+            no_interval = ", no interval" if estimate.replicates == 1 else ""
+            counted = f"{mode} in {estimate.replicates} of {record.replicates} replicates{no_interval}"
+            yield "partial", f"{counted}: {reason or 'no reason was stored'}"
+    for flag in record.flags:
+        yield "flagged", f"{flag}, in some samples"
 
 
-def _peak(record: Record, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    reason = known_peak(manifest, record)[1]
-    if reason:
-        yield "no share of peak", reason
+def _floors(record: Record) -> Iterator[tuple[str, str]]:
+    for mode, sampling in record.sampling.items():
+        if sampling.floor_share is not None and sampling.floor_share > FLOOR_SHARE:
+            floor = units.duration(sampling.floor_s, digits=2)
+            yield (
+                "near the floor",
+                f"{mode}: an empty bracket reads {floor}: the kernel itself is shorter than shown",
+            )
+
+
+def _comparisons(row: Standing) -> Iterator[tuple[str, str]]:
+    case, manifest = row.record.case, row.manifest
+    if peak_flops_per_s(manifest, case.dtype) is None:
+        yield "no share of peak", why_no_peak(manifest, case.dtype)
+    if row.time and row.speedup is None:
+        yield "no ×", f"the baseline {manifest.baselines.get(case.stage)} has no {row.mode} time"
 
 
 def _sensors(record: Record) -> Iterator[tuple[str, str]]:
     memory, utilisation = record.memory, record.utilisation
-    if memory is None or memory.peak_delta_bytes is None:
+    if record.peak_delta_bytes is None:
         yield "no peak memory", (memory and memory.reason) or "not recorded"
-    if utilisation is None or utilisation.gpu_busy_percent is None:
+    if record.gpu_busy_percent is None:
         yield "no busy share", (utilisation and utilisation.reason) or "not recorded"
-
-
-def _flags(record: Record) -> Iterator[tuple[str, str]]:
-    for flag in record.flags:
-        if flag not in ORDINARY_FLAGS:
-            yield "flagged", f"{flag}, in some samples"

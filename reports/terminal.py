@@ -14,6 +14,7 @@ from rich.text import Text
 from reports import headline
 from reports.columns import Grid, case_title, fastest_grid, group_grids
 from reports.layout import Layout, fit, lines
+from reports.remarks import IMPLAUSIBLE
 from reports.text import count, listing, pack, plain, shorten
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ STYLES = {
     "fastest": "bold green",
     "level": "green",
     "failed": "bold red",
+    "implausible": "bold yellow",
     "absent": "dim",
     "title": "dim",
     "": "",
@@ -127,12 +129,16 @@ def _closing(report: Report, out: _Printer) -> None:
         out.line(f"FAILED: {count(len(failures), 'case')}", "bold red")
         for failure in failures:
             out.wrapped(failure, "red", label="  ")
-    if report.missing_trials:
-        out.line(
-            f"unfinished: {count(report.missing_trials, 'trial')} missing; measure what is missing with",
-            "yellow",
-        )
-        out.line(f"  python -m harness run --resume {path}")
+    doubts = headline.doubts(report)
+    if doubts:
+        out.line("NOT RANKED, too fast to be true:", "bold yellow")
+        for doubt in doubts:
+            out.wrapped(doubt, "yellow", label="  ")
+    if report.unfinished:
+        missing = count(sum(report.unfinished.values()), "trial")
+        out.line(f"unfinished: {missing} missing; measure what is missing with", "yellow")
+        for folder in report.unfinished:
+            out.line(f"  python -m harness run --resume {plain(shlex.quote(folder))}")
     out.line(f"stored in {path}")
     out.line(f"show again: python -m harness report {path}")
 
@@ -146,4 +152,5 @@ def _remarks(remarks: Sequence[Remark], out: _Printer) -> None:
     indent = max((len(remark.kind) for remark in remarks), default=0)
     for remark in remarks:
         names = f"{listing(remark.variants)}: " if remark.variants else ""
-        out.wrapped(names + shorten(remark.text), "dim", label=f"    {remark.kind:<{indent}}  ")
+        style = STYLES["implausible"] if remark.kind == IMPLAUSIBLE else "dim"
+        out.wrapped(names + shorten(remark.text), style, label=f"    {remark.kind:<{indent}}  ")

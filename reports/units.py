@@ -12,37 +12,62 @@ from typing import TYPE_CHECKING, TypeGuard
 from reports.text import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _TIME_UNITS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 _RATE_PREFIXES = ((1e6, "M"), (1e9, "G"), (1e12, "T"))
-_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_BYTE_UNITS = tuple((1024.0**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB")))
+
+MOST_IN_A_COLUMN = 99_950
+"""Numbers from here on have six digits: a column that holds such a number takes a larger unit."""
 
 
 @dataclass(frozen=True, slots=True)
-class RateScale:
-    """One unit for a column of rates, so that its numbers can be compared at a glance."""
+class Scale:
+    """One unit for a column, so that its numbers can be compared at a glance."""
 
     unit: str
     divisor: float
 
-    def __call__(self, per_s: float | None) -> str:
-        """The bare number: the unit stands in the column's title."""
-        return MISSING if not _known(per_s) else significant(per_s / self.divisor, 3)
+    def __call__(self, value: float | None, digits: int) -> str:
+        """`191.2 µs`: the number and its unit."""
+        return f"{self.number(value, digits)} {self.unit}" if _known(value) else MISSING
+
+    def number(self, value: float | None, digits: int) -> str:
+        """The bare number, where the unit stands in the column's title."""
+        return significant(value / self.divisor, digits) if _known(value) else MISSING
 
 
-def rate_scale(rates_per_s: Iterable[float | None], what: str) -> RateScale:
+def rate_scale(rates_per_s: Iterable[float | None], what: str) -> Scale:
     """The largest of M, G and T in which the column's largest rate is 1 or more; `what` is `FLOP` or `B`."""
     largest = max((rate for rate in rates_per_s if _known(rate)), default=1e9)
     fitting = [pair for pair in _RATE_PREFIXES if largest >= 0.9995 * pair[0]]
     divisor, prefix = fitting[-1] if fitting else _RATE_PREFIXES[0]
-    return RateScale(f"{prefix}{what}/s", divisor)
+    return Scale(f"{prefix}{what}/s", divisor)
+
+
+def time_scale(times_s: Iterable[float | None]) -> Scale:
+    """The unit of the column's shortest time, or a larger one where its longest would need six digits."""
+    return _shared_scale(times_s, _TIME_UNITS)
+
+
+def size_scale(counts: Iterable[int | None]) -> Scale:
+    """The unit of the column's smallest size above 0 B, or a larger one where its largest needs six digits."""
+    return _shared_scale(counts, _BYTE_UNITS)
+
+
+def _shared_scale(values: Iterable[float | None], units: Sequence[tuple[float, str]]) -> Scale:
+    known = [value for value in values if _known(value) and value > 0]
+    smallest, largest = min(known, default=0.0), max(known, default=0.0)
+    fitting = [pair for pair in units if smallest >= 0.99995 * pair[0]] or [units[0]]
+    roomy = [pair for pair in units if pair >= fitting[-1] and largest < MOST_IN_A_COLUMN * pair[0]]
+    divisor, unit = roomy[0] if roomy else units[-1]
+    return Scale(unit, divisor)
 
 
 def rate(per_s: float | None, what: str = "FLOP") -> str:
     """`597 TFLOP/s`, `48.1 GFLOP/s`, `2.31 TB/s`."""
-    scale = rate_scale([per_s], what)
-    return f"{scale(per_s)} {scale.unit}" if _known(per_s) else MISSING
+    return rate_scale([per_s], what)(per_s, 3)
 
 
 def duration(seconds: float | None, digits: int = 4) -> str:
@@ -91,7 +116,7 @@ def size(count: int | None) -> str:
     value, power = float(count), 0
     while abs(value) >= (999.5 if power else 1024) and power < len(_BYTE_UNITS) - 1:
         value, power = value / 1024, power + 1
-    return f"{count} B" if power == 0 else f"{significant(value, 3)} {_BYTE_UNITS[power]}"
+    return f"{count} B" if power == 0 else f"{significant(value, 3)} {_BYTE_UNITS[power][1]}"
 
 
 def significant(value: float, digits: int) -> str:

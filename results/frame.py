@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from results.record import newest
-from results.schema import MODES, Manifest
+from results.schema import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from results.ranking import Standing
     from results.record import Record
     from results.schema import Case, Timing, Trial
 
@@ -36,12 +36,17 @@ RECORD_COLUMNS = {
     **{f"{mode}{bound}_s": "float64" for mode in MODES for bound in ("", "_low", "_high")},
     "mode": "str",
     "time_s": "float64",
+    "precision": "float64",
+    "stopped": "str",
+    "floor_s": "float64",
     "flops_per_s": "float64",
     "bytes_per_s": "float64",
     "peak_fraction": "float64",
     "speedup": "float64",
+    "implausible": "bool",
     "peak_delta_bytes": "float64",
     "resident_bytes": "float64",
+    "reserved_bytes": "float64",
     "gpu_busy_percent": "float64",
     "memory_used_bytes": "float64",
     "power_w": "float64",
@@ -54,7 +59,10 @@ RECORD_COLUMNS = {
     "flags": "str",
     "run_id": "str",
 }
-"""A case's columns. `time_s` is the headline mode's, named by `mode`: rates, speedup, `samples` follow."""
+"""A case's columns. `time_s` is in its group's headline mode, named by `mode` where the case has it.
+
+`precision` to `floor_s`, the rates, `speedup` and `samples` are of that mode too.
+"""
 
 SAMPLE_COLUMNS = {
     **IDENTITY_COLUMNS,
@@ -72,20 +80,9 @@ SAMPLE_COLUMNS = {
 """A sample's columns. `outcome` is its case's: times of a case found incorrect later are kept, and marked."""
 
 
-def records_frame(records: Sequence[Record], manifest: Manifest) -> pd.DataFrame:
-    """A row per record, in their order, with the columns of `RECORD_COLUMNS`.
-
-    `speedup` is the baseline's time ÷ the record's own, in the record's headline mode; `peak_fraction` is of
-    the manifest's peak for the dtype. Both are NaN where either side is unknown.
-    """
-    baselines = {
-        record.case.group: record
-        for record in records
-        if record.case.variant == manifest.baselines.get(record.case.stage)
-    }
-    return _frame(
-        [_row(record, baselines.get(record.case.group), manifest) for record in records], RECORD_COLUMNS
-    )
+def records_frame(standings: Iterable[Standing]) -> pd.DataFrame:
+    """A row per standing, in their order, with the columns of `RECORD_COLUMNS`."""
+    return _frame([_row(standing) for standing in standings], RECORD_COLUMNS)
 
 
 def samples_frame(records: Iterable[Record], trials: Iterable[Trial]) -> pd.DataFrame:
@@ -116,38 +113,31 @@ def _identity(case: Case) -> dict[str, Any]:
     return {name: getattr(case, name) for name in IDENTITY_COLUMNS}
 
 
-def _row(record: Record, baseline: Record | None, manifest: Manifest) -> dict[str, Any]:
-    mode = record.headline_mode
-    headline = record.estimates[mode] if mode else None
-    time_s = headline.value_s if headline else None
-    against = baseline.estimates.get(mode) if baseline and mode else None
-    flops_per_s = _ratio(record.useful_flops, time_s)
+def _row(standing: Standing) -> dict[str, Any]:
+    record, time = standing.record, standing.time
+    sampling = record.sampling[standing.mode] if time and standing.mode else None
     return {
         **_identity(record.case),
         "outcome": record.outcome,
         "reason": record.reason,
         **_times(record),
-        "mode": mode,
-        "time_s": time_s,
-        "flops_per_s": flops_per_s,
-        "bytes_per_s": _ratio(record.least_bytes, time_s),
-        "peak_fraction": _ratio(flops_per_s, peak_flops_per_s(manifest, record.case.dtype)),
-        "speedup": _ratio(against.value_s if against else None, time_s),
+        "mode": standing.mode if time else None,
+        "time_s": time.value_s if time else None,
+        "precision": sampling.precision if sampling else None,
+        "stopped": sampling.stopped if sampling else None,
+        "floor_s": sampling.floor_s if sampling else None,
+        "flops_per_s": standing.flops_per_s,
+        "bytes_per_s": standing.bytes_per_s,
+        "peak_fraction": standing.peak_fraction,
+        "speedup": standing.speedup,
+        "implausible": standing.implausible is not None,
         **_device(record),
         **_errors(record),
         "replicates": record.replicates,
-        "samples": headline.samples if headline else 0,
+        "samples": time.samples if time else 0,
         "flags": ", ".join(record.flags),
         "run_id": record.run_id,
     }
-
-
-def peak_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
-    """The peak that the manifest's environment gives for this dtype, or None."""
-    peaks = manifest.environment.get("peaks")
-    entry = peaks.get(dtype) if isinstance(peaks, dict) else None
-    value = entry.get("flops_per_s") if isinstance(entry, dict) else None
-    return float(value) if isinstance(value, int | float) and 0 < value < math.inf else None
 
 
 def _times(record: Record) -> dict[str, float | None]:
@@ -160,9 +150,10 @@ def _times(record: Record) -> dict[str, float | None]:
 def _device(record: Record) -> dict[str, float | None]:
     memory, seen = record.memory, record.utilisation
     return {
-        "peak_delta_bytes": memory.peak_delta_bytes if memory else None,
+        "peak_delta_bytes": record.peak_delta_bytes,
         "resident_bytes": memory.resident_bytes if memory else None,
-        "gpu_busy_percent": seen.gpu_busy_percent if seen else None,
+        "reserved_bytes": memory.reserved_bytes if memory else None,
+        "gpu_busy_percent": record.gpu_busy_percent,
         "memory_used_bytes": seen.memory_used_bytes if seen else None,
         "power_w": seen.power_w if seen else None,
         "nvml_sm_clock_mhz": seen.sm_clock_mhz if seen else None,
@@ -177,10 +168,6 @@ def _errors(record: Record) -> dict[str, float | None]:
         name: max((error for check in checks if (error := getattr(check, name)) is not None), default=None)
         for name in ("relative_error", "worst_row_error")
     }
-
-
-def _ratio(above: float | None, below: float | None) -> float | None:
-    return above / below if above is not None and below else None
 
 
 def _shared_by_samples(trial: Trial, record: Record, mode: str, timing: Timing) -> dict[str, Any]:

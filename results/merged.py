@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from results.ranking import Standing, standings
 from results.run import Run
 
 if TYPE_CHECKING:
@@ -37,17 +39,11 @@ class MergedRun(Run):
             record for part in self.parts for record in part.records() if self.owners[record.case] is part
         ]
 
-    def frame(self) -> DataFrame:
-        """A row per case, in the order of `records()`; the columns are a single run's."""
-        from pandas import concat  # pandas takes most of a second to import
-
-        return concat(
-            [
-                part.frame().loc[[self.owners[record.case] is part for record in part.records()]]
-                for part in self.parts
-            ],
-            ignore_index=True,
-        )
+    def standings(self) -> list[Standing]:
+        """As a single run's; a case is compared with the baseline of its own run, also where a newer has one."""
+        of_part = [(part, record) for part in self.parts for record in part.records()]
+        records = [record for part, record in of_part if self.owners[record.case] is part]
+        return standings(records, self.manifest_of, baselines=[record for _, record in of_part])
 
     def samples(self) -> DataFrame:
         """A row per sample of every case, each from the run it is taken from."""
@@ -64,7 +60,11 @@ class MergedRun(Run):
             if self.owners[case] is part
         ]
 
-    def manifest_of(self, case: Case) -> Manifest:
+    def unfinished(self) -> dict[Path, int]:
+        """The missing trials of each run that lacks some: a merged folder cannot be resumed itself."""
+        return dict(Counter(self.owners[case].path for _, case in self.missing()))
+
+    def manifest_of(self, case: Case, /) -> Manifest:
         """The manifest of the run that this case is taken from."""
         return self.owners[case].manifest
 

@@ -25,18 +25,30 @@ SEVERITY = (
 )
 """Outcomes, worst first: a case is only as good as its worst replicate."""
 
-HEADLINE_MODES = ("isolated", "eager", "graph")
-"""Which mode's time stands for the case: the first of these that has one."""
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How one mode was sampled, over the replicates that have samples.
+
+    `precision` is the worst of theirs, None where one does not know it; `stopped` each way they ended;
+    `floor_s` the largest reading of an empty bracket, `floor_share` the largest share of it in a sample.
+    """
+
+    precision: float | None
+    stopped: str | None
+    floor_s: float | None
+    floor_share: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """A case, whole. `outcome` None means not measured yet; only an ok record has estimates.
 
-    `mode_reasons` says why a mode has no estimate, where the trials know. `memory` holds the largest peak
-    delta of all replicates, `verifications` the worst check of each moment (before, after), `flags` every
-    flag that samples carry in any mode, `sm_clock_mhz` the median over blocks of `isolated`, else `eager`.
-    `replicates` counts the trials that were ok.
+    `mode_reasons` says why a mode has no estimate, or lacks some replicates, where the trials know.
+    `sampling` has the modes of `estimates`. `memory` holds the largest peak delta of all replicates,
+    `verifications` the worst check of each moment (before, after), `flags` every flag that samples carry in
+    any mode, `sm_clock_mhz` the median over blocks of `isolated`, else `eager`. `replicates` counts the
+    trials that were ok.
     """
 
     case: Case
@@ -48,6 +60,7 @@ class Record:
     parameters: int
     estimates: dict[str, Estimate]
     mode_reasons: dict[str, str]
+    sampling: dict[str, Sampling]
     memory: Memory | None
     utilisation: Utilisation | None
     verifications: tuple[Verification, ...]
@@ -56,9 +69,14 @@ class Record:
     flags: tuple[str, ...]
 
     @property
-    def headline_mode(self) -> str | None:
-        """The mode whose time stands for the case, or None where no mode has one."""
-        return next((mode for mode in HEADLINE_MODES if mode in self.estimates), None)
+    def peak_delta_bytes(self) -> int | None:
+        """Peak memory of one call above what was resident, or None where it is unknown."""
+        return self.memory.peak_delta_bytes if self.memory else None
+
+    @property
+    def gpu_busy_percent(self) -> float | None:
+        """The share of time in which any kernel ran, by NVML, or None where it is unknown."""
+        return self.utilisation.gpu_busy_percent if self.utilisation else None
 
 
 def assemble(manifest: Manifest, trials: Iterable[Trial]) -> list[Record]:
@@ -93,6 +111,7 @@ def _record(run_id: str, case: Case, trials: Sequence[Trial]) -> Record:
         parameters=max((trial.parameters for trial in trials), default=0),
         estimates=estimates,
         mode_reasons=mode_reasons,
+        sampling={mode: _sampling(_sampled(of_mode[mode])) for mode in estimates},
         memory=_largest(trials),
         utilisation=_utilisation(trials),
         verifications=_worst_checks(trials),
@@ -106,25 +125,45 @@ def _estimates(of_mode: dict[str, list[Timing]]) -> tuple[dict[str, Estimate], d
     estimates: dict[str, Estimate] = {}
     reasons: dict[str, str] = {}
     for mode in MODES:
-        timings = [timing for timing in of_mode[mode] if timing.used_s]
+        timings = _sampled(of_mode[mode])
+        if len(timings) < len(of_mode[mode]):
+            said = (timing.reason for timing in of_mode[mode] if timing.reason and not timing.used_s)
+            reasons[mode] = next(said, "no samples beyond the warm-up")
         if timings:
             try:
                 samples = [timing.used_s for timing in timings]
                 estimates[mode] = pooled(samples, max(map(_relative_resolution, timings)))
             except ValueError as error:
                 reasons[mode] = str(error)
-        elif of_mode[mode]:
-            said = (timing.reason for timing in of_mode[mode] if timing.reason)
-            reasons[mode] = next(said, "no samples beyond the warm-up")
     return estimates, reasons
+
+
+def _sampled(timings: Iterable[Timing]) -> list[Timing]:
+    return [timing for timing in timings if timing.used_s]
+
+
+def _sampling(timings: Sequence[Timing]) -> Sampling:
+    precisions = [timing.precision for timing in timings if timing.precision is not None]
+    floors = [timing.floor_s for timing in timings if timing.floor_s is not None]
+    return Sampling(
+        precision=max(precisions) if len(precisions) == len(timings) else None,
+        stopped=", ".join(sorted({timing.stopped for timing in timings if timing.stopped})) or None,
+        floor_s=max(floors, default=None),
+        floor_share=max((t.floor_s / _span_s(t) for t in timings if t.floor_s is not None), default=None),
+    )
 
 
 def _relative_resolution(timing: Timing) -> float:
     """The timer's step ÷ what one sample timed; 0 where either is unknown."""
-    span_s = median(timing.used_s) * timing.calls_per_sample
+    span_s = _span_s(timing)
     if timing.resolution_s is None or timing.resolution_s <= 0 or span_s <= 0:
         return 0.0
     return timing.resolution_s / span_s
+
+
+def _span_s(timing: Timing) -> float:
+    """What one sample timed: all of its calls."""
+    return median(timing.used_s) * timing.calls_per_sample
 
 
 def _largest(trials: Sequence[Trial]) -> Memory | None:

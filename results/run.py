@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 from results.codec import shortened
 from results.errors import StoreError, refused
+from results.ranking import Standing, standings
 from results.record import Record, assemble, newest
 from results.schema import SCHEMA_VERSION, Case, Manifest, Outcome, Trial
 
@@ -34,11 +35,15 @@ class Run:
         """A record per case, in plan order; a case without a trial has the outcome None."""
         return assemble(self.manifest, self.trials)
 
+    def standings(self) -> list[Standing]:
+        """Where each case stands in its group, in the order of `records()`."""
+        return standings(self.records(), self.manifest_of)
+
     def frame(self) -> DataFrame:
-        """A row per case, in plan order; the columns are those of `results.frame.RECORD_COLUMNS`."""
+        """A row per case, in the order of `records()`; the columns are those of `results.frame.RECORD_COLUMNS`."""
         from results.frame import records_frame  # pandas takes most of a second to import
 
-        return records_frame(self.records(), self.manifest)
+        return records_frame(self.standings())
 
     def samples(self) -> DataFrame:
         """A row per sample, warm-ups included; the columns are those of `results.frame.SAMPLE_COLUMNS`."""
@@ -46,15 +51,14 @@ class Run:
 
         return samples_frame(self.records(), self.trials)
 
-    def manifest_of(self, case: Case) -> Manifest:
+    def manifest_of(self, _case: Case, /) -> Manifest:
         """The manifest this case was measured under: a merged run has several."""
-        del case
         return self.manifest
 
-    @property
-    def missing_trials(self) -> int:
-        """How many trials are still to be measured."""
-        return len(self.missing())
+    def unfinished(self) -> dict[Path, int]:
+        """How many trials are missing, by the folder to resume; empty when the run is whole."""
+        count = len(self.missing())
+        return {self.path: count} if count else {}
 
     def missing(self) -> list[tuple[int, Case]]:
         """(replicate, case) still to be measured; a case that failed once is settled and not tried again."""

@@ -112,7 +112,7 @@ def test_a_gpu_group_reads_as_a_table_ranked_by_isolated_time() -> None:
         "per_head",
         "658.3 µs",
         "0.5 %",
-        "1.32 ms",
+        "1320 µs",
         "592 µs",
         "176",
         "18 %",
@@ -184,6 +184,15 @@ def test_an_environment_that_says_nothing_still_renders(environment: dict[str, o
     assert "no bf16 peak is known for this device" in text
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_summary_breaks_no_built_in_name(width: int) -> None:
+    trials = runs.gpu_trials({"concat_matmul": 1e-4, "nn_multihead_attention": 2e-4}, stage="sublayer")
+    wide = runs.gpu_trials({"fused_sdpa": 1e-3, "per_head": 2e-3}, stage="sublayer", batch=32, n_head=24)
+    rows = table(runs.rendered(runs.run([*trials, *wide]), width), "fastest of each group")
+    assert len(rows) == 3
+    assert rows[1].endswith("nn_multihead_attention")
+
+
 def test_every_outcome_stands_in_its_row_with_its_reason_below() -> None:
     text = runs.rendered(runs.every_outcome())
     rows = table(text, "qkv forward")
@@ -211,19 +220,6 @@ def test_failures_are_said_loudly_at_the_end_and_only_failures() -> None:
 def test_a_fault_met_in_many_groups_is_one_line() -> None:
     crashes = [runs.failed("bad", Outcome.CRASHED, "signal 11", batch=batch) for batch in range(1, 6)]
     assert "\n  crashed: bad in 5 groups: signal 11\n" in runs.rendered(runs.run(crashes))
-
-
-def test_a_finished_run_says_where_it_is_and_how_to_show_it() -> None:
-    text = runs.rendered(runs.gpu_run())
-    path = "results/runs/20260102T030405Z-nvidia-h200-ab12"
-    assert text.endswith(f"\nstored in {path}\nshow again: python -m harness report {path}\n")
-    assert "--resume" not in text
-
-
-def test_an_unfinished_run_says_how_much_is_missing_and_how_to_resume() -> None:
-    text = runs.rendered(runs.every_outcome())
-    assert "unfinished: 3 trials missing" in text
-    assert "\n  python -m harness run --resume results/runs/20260102T030405Z-nvidia-h200-ab12\n" in text
 
 
 def test_a_path_with_blanks_is_quoted_and_never_broken() -> None:

@@ -116,7 +116,52 @@ def test_a_rate_picks_its_prefix(per_s: float | None, what: str, text: str) -> N
 def test_a_column_of_rates_shares_the_unit_of_its_largest() -> None:
     scale = units.rate_scale([606e12, None, 60.3e12, 0.4e12, math.inf], "FLOP")
     assert scale.unit == "TFLOP/s"
-    assert [scale(rate) for rate in (606e12, 60.3e12, 0.4e12, None)] == ["606", "60.3", "0.400", "–"]
+    assert [scale.number(rate, 3) for rate in (606e12, 60.3e12, 0.4e12, None)] == [
+        "606",
+        "60.3",
+        "0.400",
+        "–",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("times_s", "shown"),
+    [
+        ((155.5e-6, 6.445e-3), ["155.5 µs", "6445 µs"]),
+        ((9.9e-7, 1.2e-6), ["990.0 ns", "1200 ns"]),
+        ((1.0e-6, 99.94e-3), ["1.000 µs", "99940 µs"]),
+        ((1.0e-6, 99.96e-3), ["0.001000 ms", "99.96 ms"]),
+        ((1e-6, 20000.0), ["0.000001000 s", "20000 s"]),
+        ((999.96e-6, 2e-3), ["1.000 ms", "2.000 ms"]),
+        ((None, 3.0), ["–", "3.000 s"]),
+        ((None,), ["–"]),
+    ],
+)
+def test_a_column_of_times_shares_the_unit_of_its_shortest_while_that_is_readable(
+    times_s: tuple[float | None, ...], shown: list[str]
+) -> None:
+    scale = units.time_scale(times_s)
+    assert [scale(time_s, 4) for time_s in times_s] == shown
+
+
+@given(st.lists(st.floats(1e-9, 9e4), min_size=1))
+def test_a_column_of_times_reads_back_and_has_one_unit(times_s: list[float]) -> None:
+    scale = units.time_scale(times_s)
+    for time_s in times_s:
+        number, unit = scale(time_s, 4).split()
+        assert unit == scale.unit
+        assert float(number) * TIME_UNITS[unit] == pytest.approx(time_s, rel=5.1e-4)
+        assert len(number.split(".")[0]) <= 5
+
+
+def test_a_column_of_sizes_shares_a_unit_too() -> None:
+    scale = units.size_scale([0, 768 << 10, 120 << 20, None])
+    assert [scale(count, 3) for count in (0, 768 << 10, 120 << 20, None)] == [
+        "0 MiB",
+        "0.750 MiB",
+        "120 MiB",
+        "–",
+    ]
 
 
 @pytest.mark.parametrize(

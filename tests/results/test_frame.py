@@ -1,11 +1,14 @@
 import math
 import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from results.frame import RECORD_COLUMNS, SAMPLE_COLUMNS, records_frame, samples_frame
+from results.frame import RECORD_COLUMNS, SAMPLE_COLUMNS, samples_frame
 from results.record import assemble
+from results.run import Run
 from results.schema import Outcome, Timing
 from tests.results.builders import (
     CPU_ENVIRONMENT,
@@ -29,7 +32,7 @@ def _no_warnings():
 
 
 def frame_of(plan, its_trials):
-    return records_frame(assemble(plan, its_trials), plan)
+    return Run(Path("run"), plan, its_trials).frame()
 
 
 def row_of(its_trial, plan=None):
@@ -86,12 +89,30 @@ def test_speedup_is_against_the_stages_baseline_in_the_same_group():
     assert frame["speedup"].tolist() == pytest.approx([3.0, 1.0, 4.0, 1.0])
 
 
-def test_speedup_compares_the_records_own_headline_mode():
-    fused = trial(case("fused"), timings={"eager": timing(1e-4)})
+def test_a_case_without_its_groups_mode_has_no_time_in_it_and_keeps_those_it_has():
+    only_eager = trial(case("fused"), timings={"eager": timing(1e-4)})
+    plan = manifest([case("fused"), case("per_head")])
+    row = frame_of(plan, [only_eager, trial(case("per_head"))]).iloc[0]
+    assert row[["mode", "time_s", "flops_per_s", "peak_fraction", "speedup", "precision"]].isna().all()
+    assert row["eager_s"] == pytest.approx(1e-4)
+    assert row["samples"] == 0
+
+
+def test_how_the_headline_mode_was_sampled_stands_beside_its_time():
+    timings = {
+        "isolated": timing(precision=0.03, stopped="share spent", floor_s=1.2e-6),
+        "eager": timing(precision=0.5, stopped="limit"),
+    }
+    row = row_of(trial(timings=timings))
+    assert row[["precision", "stopped", "floor_s"]].tolist() == [0.03, "share spent", 1.2e-6]
+
+
+def test_a_time_too_fast_to_be_true_is_marked():
     frame = frame_of(
-        manifest([case("fused"), case("per_head")]), [fused, trial(case("per_head"), median_s=3e-4)]
+        manifest([case("fused"), case("per_head")]),
+        [trial(case("fused"), median_s=1e-9), trial(case("per_head"))],
     )
-    assert frame["speedup"][0] == pytest.approx(6.0)  # the builder's eager time is twice the isolated one
+    assert frame["implausible"].tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -127,11 +148,18 @@ def test_the_peak_is_that_of_the_cases_dtype():
 def test_memory_utilisation_and_errors_stand_in_their_columns():
     checks = (verification(), verification(when="after", relative_error=4e-3, worst_row_error=1e-3))
     row = row_of(trial(utilisation=utilisation(power_w=321.0), verifications=checks))
-    names = ["peak_delta_bytes", "resident_bytes", "gpu_busy_percent", "memory_used_bytes", "power_w"]
-    assert row[names].tolist() == [6 << 20, 8 << 20, 97.0, 2 << 30, 321.0]
+    names = [
+        "peak_delta_bytes",
+        "resident_bytes",
+        "reserved_bytes",
+        "gpu_busy_percent",
+        "memory_used_bytes",
+        "power_w",
+    ]
+    assert row[names].tolist() == [6 << 20, 8 << 20, 32 << 20, 97.0, 2 << 30, 321.0]
     assert (row["nvml_sm_clock_mhz"], row["sm_clock_mhz"]) == (1815.0, 1830.0)
     assert (row["relative_error"], row["worst_row_error"]) == (4e-3, 5e-3)
-    assert (row["replicates"], row["samples"], row["flags"]) == (1, 9, "warm-up")
+    assert (row["replicates"], row["samples"], row["flags"]) == (1, 9, "")
 
 
 def test_a_failed_case_has_its_reason_and_no_number():
@@ -150,7 +178,7 @@ def test_a_cpu_run_has_its_times_and_no_gpu_figures():
 @pytest.mark.parametrize("cases", [[], [case()]])
 def test_a_run_without_trials_has_all_the_columns_with_their_types(cases):
     plan = manifest([case()])
-    frame = records_frame(assemble(plan, []) if cases else [], plan)
+    frame = frame_of(plan if cases else replace(plan, cases=()), [])
     assert len(frame) == len(cases)
     full = frame_of(plan, [trial(case())])
     assert list(frame.columns) == list(RECORD_COLUMNS)

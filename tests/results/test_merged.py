@@ -43,6 +43,14 @@ def test_speedup_never_compares_two_runs(merged):
     assert speedup[["new", "fused"]].isna().all()  # the newer run has no time of the baseline
 
 
+def test_a_newer_run_of_the_baseline_takes_it_from_no_older_case(tmp_path):
+    stored(tmp_path, OLD, trials(OLD, {"per_head": 8e-4, "fused": 4e-4, "old": 2e-4}))
+    stored(tmp_path, NEW, [trial(BASE, median_s=1e-4)])
+    speedup = read(tmp_path).frame().set_index("variant")["speedup"]
+    assert speedup["old"] == pytest.approx(4.0)
+    assert speedup["per_head"] == pytest.approx(1.0)
+
+
 def test_samples_are_those_of_each_cases_own_run(merged):
     samples = merged.samples()
     assert list(samples.columns) == list(SAMPLE_COLUMNS)
@@ -77,6 +85,10 @@ def test_what_is_missing_is_what_the_cases_own_runs_lack(merged):
         (2, "fused"),
         (2, "new"),
     ]
+
+
+def test_what_is_missing_is_resumed_run_by_run(merged, tmp_path):
+    assert merged.unfinished() == {tmp_path / "2026-new": 4}
 
 
 def test_a_newer_failure_wins_over_an_older_time(tmp_path):

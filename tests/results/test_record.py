@@ -35,8 +35,7 @@ def test_every_planned_case_has_a_record_in_plan_order():
 def test_a_case_without_a_trial_is_not_measured_yet():
     record = record_of()
     assert (record.outcome, record.reason, record.replicates) == (None, "not measured yet", 0)
-    assert record.headline_mode is None
-    assert record.estimates == {}
+    assert record.estimates == record.sampling == {}
 
 
 def test_a_case_that_only_trials_know_comes_last():
@@ -76,7 +75,6 @@ def test_a_case_is_as_good_as_its_worst_trial(worse, better):
 def test_only_an_ok_case_has_times():
     record = record_of(trial(), trial(replicate=1, outcome=Outcome.INCORRECT))
     assert record.estimates == {}
-    assert record.headline_mode is None
     assert record.replicates == 1
 
 
@@ -90,19 +88,6 @@ def test_of_two_trials_of_one_replicate_the_newer_wins():
     assert record.estimates["isolated"].value_s == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize(
-    ("modes", "headline"),
-    [
-        (["graph", "eager", "isolated"], "isolated"),
-        (["graph", "eager"], "eager"),
-        (["graph"], "graph"),
-        ([], None),
-    ],
-)
-def test_the_headline_is_the_first_of_isolated_eager_graph(modes, headline):
-    assert record_of(trial(timings={mode: timing() for mode in modes})).headline_mode == headline
-
-
 def test_a_mode_without_samples_says_why():
     silent = Timing(reason="cannot be captured: it synchronises")
     record = record_of(trial(timings={"eager": timing(), "graph": silent}))
@@ -110,11 +95,41 @@ def test_a_mode_without_samples_says_why():
     assert list(record.estimates) == ["eager"]
 
 
+def test_a_mode_that_some_replicates_lack_keeps_their_reason():
+    silent = Timing(reason="the hold was released by its timeout")
+    record = record_of(
+        trial(), trial(replicate=1), trial(replicate=2, timings={"isolated": silent, "eager": timing()})
+    )
+    assert record.estimates["isolated"].replicates == 2
+    assert record.mode_reasons == {"isolated": "the hold was released by its timeout"}
+
+
+def test_sampling_tells_the_worst_of_the_replicates():
+    def spent(**said):
+        return {"graph": timing(used_s=(1e-6,) * 9, calls_per_sample=5, **said)}
+
+    record = record_of(
+        trial(timings=spent(precision=0.004, stopped="precise", floor_s=1e-6)),
+        trial(replicate=1, timings=spent(precision=0.02, stopped="share spent", floor_s=1.25e-6)),
+        trial(replicate=2, timings={"graph": Timing(reason="no capture")}),
+    )
+    sampling = record.sampling["graph"]
+    assert (sampling.precision, sampling.stopped, sampling.floor_s) == (0.02, "precise, share spent", 1.25e-6)
+    assert sampling.floor_share == pytest.approx(0.25)  # of the 5 µs that one sample of five calls takes
+
+
+def test_a_precision_one_replicate_does_not_know_is_not_known():
+    unknown = {"eager": timing(precision=None, stopped=None)}
+    sampling = record_of(trial(), trial(replicate=1, timings=unknown)).sampling["eager"]
+    assert (sampling.precision, sampling.floor_s, sampling.floor_share) == (None, None, None)
+    assert sampling.stopped == "precise"
+
+
 def test_samples_that_are_no_times_are_a_reason_not_an_error():
     zero = Timing(span_s=(0.0, 0.0, 0.0), resolution_s=1e-6)
     record = record_of(trial(timings={"isolated": zero, "eager": timing()}))
     assert record.mode_reasons == {"isolated": "0.0 s is not a time: a median is positive and finite"}
-    assert record.headline_mode == "eager"
+    assert list(record.estimates) == ["eager"]
 
 
 def test_nothing_but_warm_ups_is_a_reason():
@@ -182,4 +197,4 @@ def test_a_cpu_has_no_sm_clock():
 def test_flags_are_those_any_mode_carries():
     marked = timing(flags={"throttled": [3], "outlier": []})
     record = record_of(trial(timings={"isolated": timing(), "eager": marked}))
-    assert record.flags == ("throttled", "warm-up")
+    assert record.flags == ("throttled",)

@@ -54,7 +54,7 @@ def test_what_is_missing_comes_in_order_of_replicates(tmp_path):
     run = run_with(tmp_path, GOOD_LINES[0] + b"\n")
     one, other = PLAN.cases
     assert run.missing() == [(0, other), (1, one), (1, other), (2, one), (2, other)]
-    assert run.missing_trials == 5
+    assert run.unfinished() == {run.path: 5}
 
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.OK])

@@ -1,0 +1,63 @@
+"""What a device can do at most, as its run knows it, and which times are too good to be true for it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from results.record import Record
+    from results.schema import Manifest
+
+TOLERANCE = 1.1
+"""Boost clocks exceed the clock a datasheet counts with by up to 8 %."""
+
+CPU_CLOCK_HZ = 4.5e9
+CPU_FLOP_PER_CLOCK = {"fp32": 2 * 2 * 16}
+"""Per core: two 512-bit units, 16 float32 multiply-adds each."""
+CPU_MATRIX_FLOP_PER_CLOCK = 2048
+"""Per core, for the other dtypes: what a matrix unit such as AMX does with 16-bit numbers."""
+
+
+def peak_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
+    """The peak that the manifest's environment gives for this dtype, or None."""
+    value = _entry(manifest, dtype).get("flops_per_s")
+    return float(value) if isinstance(value, int | float) and 0 < value < math.inf else None
+
+
+def why_no_peak(manifest: Manifest, dtype: str) -> str:
+    """The reason for a `peak_flops_per_s` of None."""
+    return str(_entry(manifest, dtype).get("reason") or f"no {dtype} peak is known for this device")
+
+
+def implausible(record: Record, manifest: Manifest) -> str | None:
+    """Why this case cannot have done all its work in the time measured, in any mode; None where it can have.
+
+    A GPU is held against its datasheet, a CPU against more than any of its cores could do, both with
+    `TOLERANCE`. Where neither is known, everything is plausible.
+    """
+    dtype = record.case.dtype
+    known = peak_flops_per_s(manifest, dtype)
+    limit, limiter = (
+        (known, "the datasheet's peak allows")
+        if known
+        else (_cpu_flops_per_s(manifest, dtype), "this CPU could")
+    )
+    fastest_s = min((time.value_s for time in record.estimates.values()), default=None)
+    if limit is None or fastest_s is None or record.useful_flops <= TOLERANCE * limit * fastest_s:
+        return None
+    return f"faster than {limiter}: does `call` do all the work?"
+
+
+def _cpu_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
+    cpu = manifest.environment.get("cpu")
+    cores = cpu.get("cores") if isinstance(cpu, dict) else None
+    if manifest.environment.get("device") != "cpu" or not isinstance(cores, int) or cores < 1:
+        return None
+    return cores * CPU_CLOCK_HZ * CPU_FLOP_PER_CLOCK.get(dtype, CPU_MATRIX_FLOP_PER_CLOCK)
+
+
+def _entry(manifest: Manifest, name: str) -> dict[str, object]:
+    peaks = manifest.environment.get("peaks")
+    entry = peaks.get(name) if isinstance(peaks, dict) else None
+    return entry if isinstance(entry, dict) else {}
