@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 SIBLINGS = ("kernels", "variants", "results", "reports")
-INTERRUPTED = 130
 
 
 def main() -> None:
@@ -19,7 +18,7 @@ def main() -> None:
     from typer.exceptions import TyperException
 
     from harness.cli import app
-    from harness.errors import HeadbenchError
+    from harness.errors import INTERRUPTED, HeadbenchError
 
     try:
         code = app(standalone_mode=False, prog_name="headbench") or 0

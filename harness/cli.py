@@ -42,7 +42,10 @@ def top(
 @app.command()
 def run(
     everything: Annotated[
-        bool, typer.Option("--all", help="Every variant of every stage, default shapes.")
+        bool,
+        typer.Option(
+            "--all", help="Every variant of every stage, default shapes, as far as nothing narrows it."
+        ),
     ] = False,
     stage: Annotated[Values, _values("--stage", "qkv, attention, output, sublayer.")] = None,
     variant: Annotated[Values, _values("--variant", "Variants by name; `headbench list` shows them.")] = None,
@@ -75,7 +78,10 @@ def run(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One replicate, 8 s, andrea-120m unless shapes are chosen.")
+        bool,
+        typer.Option(
+            "--quick", help="A first look: one replicate, 8 s, everything at andrea-120m unless chosen."
+        ),
     ] = False,
     budget: Annotated[
         Optional[str],  # noqa: UP045

@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from typing import Any
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from harness.timers import (
-    GRAPH_LOOP_S,
-    MAX_QUEUED_LAUNCHES,
-    Bracket,
-    Call,
-    Sample,
-    Unmeasurable,
-    calls_filling,
-)
+from harness.timers import Bracket, Call, EagerTimer, Sample, Timer, Unmeasurable, calls_filling
 from kernels import loader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HOLD_LIMIT_S = 1.0
 EVENT_RESOLUTION_S = 0.5e-6
 """What CUDA documents for cudaEventElapsedTime; used when the floor's own ticks do not show a finer one."""
 FLOOR_SAMPLES = 50
+GRAPH_LOOP_S = 0.5e-3
+MOST_REPLAYS = 50
+"""A held stream takes about 1,000 launches before the host must wait for the GPU, which would wait for the host."""
+UNFINISHED_S = 50e-6
+"""Work found running this long after the call's last event is not the call's own clean-up."""
 RELEASED_BY_TIMEOUT = "released_by_timeout"
 
 
-class StreamHold:
-    """Flush the L2, then hold the stream until `release`: what both GPU brackets stand on.
+def gpu_timers() -> list[Timer]:
+    """The three modes on the current device.
 
     Raises:
-        KernelError: the two small kernels cannot be compiled; the timers then say so as their reason.
+        KernelError: the kernels that flush and hold cannot be compiled.
+    """
+    hold = StreamHold()
+    return [IsolatedTimer(hold), EagerTimer(synchronize=torch.cuda.synchronize), GraphTimer(hold)]
+
+
+class StreamHold:
+    """Flushes the L2, and holds the stream while a bracket is being queued: what both GPU modes stand on.
+
+    `floor_s` is the median that an empty bracket reads here, `resolution_s` the smallest step seen.
     """
 
     def __init__(self) -> None:
@@ -43,7 +54,8 @@ class StreamHold:
         # Pinned memory has one address on host and GPU (unified addressing), so the GPU sees the host's store.
         self._flags = torch.zeros(2, dtype=torch.int32, pin_memory=True)
         self._host_flags = self._flags.numpy()
-        self.start, self.end = _timing_event(), _timing_event()
+        self._stream = torch.cuda.current_stream()
+        self._start, self._end = _timing_event(), _timing_event()
         self.floor_s, self.resolution_s = self._measure_floor()
 
     def flush(self) -> None:
@@ -52,31 +64,34 @@ class StreamHold:
         arguments = (self._scratch.data_ptr(), np.uint64(words), self._sink.data_ptr())
         loader.launch(self._module, "flush", self._blocks, 256, arguments)
 
-    def hold(self) -> None:
-        """Queue a kernel that keeps the stream busy until `release`."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the stream until the block has queued its work between the two events."""
         self._host_flags[:] = 0
         address = self._flags.data_ptr()
         loader.launch(self._module, "hold", 1, 1, (address, address + 4, np.uint64(int(HOLD_LIMIT_S * 1e9))))
-
-    def release(self) -> None:
-        """Let the stream go on."""
+        try:
+            self._start.record(self._stream)
+            yield
+            self._end.record(self._stream)
+        except BaseException:
+            self._host_flags[0] = 1
+            torch.cuda.synchronize()  # the hold must have seen its flag before the flag is cleared again
+            raise
         self._host_flags[0] = 1
 
     def span(self, calls: int) -> Sample:
         """Wait for the end event; the time between the two events, per call."""
-        self.release()
-        self.end.synchronize()
+        self._end.synchronize()
         flag = RELEASED_BY_TIMEOUT if self._host_flags[1] else None
-        return Sample(self.start.elapsed_time(self.end) * 1e-3 / calls, flag)
+        return Sample(self._start.elapsed_time(self._end) * 1e-3 / calls, flag)
 
     def _measure_floor(self) -> tuple[float, float]:
-        """The empty bracket's median, and the smallest step between its readings."""
         spans = []
         for _ in range(FLOOR_SAMPLES):
             self.flush()
-            self.hold()
-            self.start.record()
-            self.end.record()
+            with self.held():
+                pass
             spans.append(self.span(calls=1).span_s)
         ticks = sorted(set(spans))
         steps = [b - a for a, b in itertools.pairwise(ticks) if b - a > 1e-9]
@@ -95,18 +110,18 @@ class IsolatedTimer:
         """Bind to `call`, which has run before (lazy module loading would deadlock a held stream).
 
         Raises:
-            Unmeasurable: the call itself waits for the GPU, so no stream can be held around it.
+            Unmeasurable: the call waits for the GPU itself, or leaves work behind on another stream.
         """
         bracket = _IsolatedBracket(call, self._hold)
-        if bracket.sample().flag == RELEASED_BY_TIMEOUT:
-            raise Unmeasurable(
-                "the call waits for the GPU itself, or launches more than a held stream can queue"
-            )
+        _refuse_timeout(bracket)
+        if min(_unfinished_s(bracket) for _ in range(3)) > UNFINISHED_S:
+            raise Unmeasurable("leaves work running on another stream, so its end is not the call's end")
         return bracket
 
 
 class _IsolatedBracket:
     calls_per_sample = 1
+    replay: Call | None = None
 
     def __init__(self, call: Call, hold: StreamHold) -> None:
         self._call, self._hold = call, hold
@@ -114,16 +129,10 @@ class _IsolatedBracket:
         self.resolution_s = hold.resolution_s
 
     def sample(self) -> Sample:
-        hold = self._hold
-        hold.flush()
-        hold.hold()
-        try:
-            hold.start.record()
+        self._hold.flush()
+        with self._hold.held():
             self._call()
-            hold.end.record()
-        finally:
-            hold.release()
-        return hold.span(calls=1)
+        return self._hold.span(calls=1)
 
 
 class GraphTimer:
@@ -148,7 +157,9 @@ class GraphTimer:
         except Exception as error:  # whatever the call raises under capture is the reason
             _end_failed_capture()
             raise Unmeasurable(f"cannot be captured in a CUDA graph: {_first_line(error)}") from error
-        return _GraphBracket(graph, output, self._hold)
+        bracket = _GraphBracket(graph, output, self._hold)
+        _refuse_timeout(bracket)
+        return bracket
 
 
 class _GraphBracket:
@@ -157,21 +168,34 @@ class _GraphBracket:
         self._graph, self._output, self._hold = graph, output, hold
         self.floor_s: float | None = hold.floor_s
         self.resolution_s = hold.resolution_s
+        self.replay: Call | None = self._replay_once
         self.calls_per_sample = 1
         once_s = min(self.sample().span_s for _ in range(3))
-        self.calls_per_sample = calls_filling(GRAPH_LOOP_S, once_s, at_most=MAX_QUEUED_LAUNCHES // 10)
+        self.calls_per_sample = calls_filling(GRAPH_LOOP_S, once_s, at_most=MOST_REPLAYS)
 
     def sample(self) -> Sample:
-        hold, replay = self._hold, self._graph.replay
-        hold.hold()
-        try:
-            hold.start.record()
-            for _ in range(self.calls_per_sample):
+        replay, calls = self._graph.replay, range(self.calls_per_sample)
+        with self._hold.held():
+            for _ in calls:
                 replay()
-            hold.end.record()
-        finally:
-            hold.release()
-        return hold.span(self.calls_per_sample)
+        return self._hold.span(self.calls_per_sample)
+
+    def _replay_once(self) -> object:
+        self._graph.replay()
+        return self._output
+
+
+def _refuse_timeout(bracket: Bracket) -> None:
+    if bracket.sample().flag == RELEASED_BY_TIMEOUT:
+        raise Unmeasurable("the call waits for the GPU itself, or launches more than a held stream can queue")
+
+
+def _unfinished_s(bracket: Bracket) -> float:
+    """How long the GPU is still busy after the bracket's end event."""
+    bracket.sample()
+    start = time.perf_counter()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def _end_failed_capture() -> None:

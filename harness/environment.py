@@ -27,6 +27,7 @@ def capture(wanted: str | None) -> dict[str, Any]:
     import torch
 
     device, notices = choose_device(wanted)
+    notices += _busy_machine()
     gpu = _gpu(device) if device.startswith("cuda") else None
     return {
         "device": device,
@@ -119,6 +120,16 @@ def _gpu(device: str) -> dict[str, Any]:
         "temperature_c": nvml.temperature_c(),
         "nvml_reason": None,
     }
+
+
+def _busy_machine() -> list[str]:
+    """A warning when other programs keep half of the cores or more busy."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load < cores / 2:
+        return []
+    return [
+        f"load average {load:.1f} on {cores} cores: other programs are running, times will be less certain"
+    ]
 
 
 def _torch_facts(torch: Any) -> dict[str, Any]:

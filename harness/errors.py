@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 LONGEST_SHOWN = 60
 
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+
 class HeadbenchError(Exception):
     """Something ended the command; `exit_code` is the process's."""
 

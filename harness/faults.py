@@ -22,7 +22,7 @@ def classify(error: BaseException) -> tuple[Outcome, str]:
     """The outcome of a case that raised, and why."""
     if isinstance(error, Unsupported):
         return Outcome.UNSUPPORTED, one_line(error) or f"the variant does not say why{_place(error)}"
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         return Outcome.OUT_OF_MEMORY, one_line(error) or "the system refused the memory asked for"
     if isinstance(error, SystemExit):
         code = 0 if error.code is None else one_line(error)
@@ -33,12 +33,13 @@ def classify(error: BaseException) -> tuple[Outcome, str]:
 
 def is_fatal(error: BaseException) -> bool:
     """Whether this process's CUDA context is lost, so that nothing after it can be believed."""
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         return False
     return isinstance(error, torch.AcceleratorError) or "CUDA error" in _text(error)
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation was refused, on the GPU or on the host."""
     words = _text(error).lower()
     return isinstance(error, MemoryError) or any(word in words for word in OUT_OF_MEMORY_WORDS)
 

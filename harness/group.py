@@ -1,4 +1,4 @@
-"""One group in one replicate, as a script: admit, size, measure, watch, check again, report.
+"""One group in one replicate, as a script: admit, size, bind, measure, watch, check again.
 
 Every variant of the group is prepared from the same inputs and stays alive until the group ends, so that the
 rounds can interleave them. A variant that fails at any step loses its own case and no other's.
@@ -13,22 +13,31 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-import torch
-
 from harness import memory, rounds, utilisation, verification
-from harness.faults import classify, is_fatal
+from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
 from harness.timers import Unmeasurable
-from harness.tools import ContextLost, Tools, pin
+from harness.tools import ContextLost, Tools
 from results.schema import Case, Outcome, Utilisation
 from variants.inputs import Inputs, fresh_activations, make_inputs
 from variants.reference import reference
 from variants.variant import Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator
+
+    import torch
 
     from harness.plan import Group
+
+CHANGED = "changes its inputs in place: each timed call would see another input"
+UNTIMED = (
+    "`canonical` gives other values than `call` returned: it may only rearrange them, for it is not timed"
+)
+
+
+class SharedFault(Exception):
+    """What all cases of the group stand on has failed; its cause is the exception that says why."""
 
 
 class GroupMeasurement:
@@ -48,60 +57,88 @@ class GroupMeasurement:
         Raises:
             ContextLost: the GPU's context is gone; cases without a trial must be measured elsewhere.
         """
-        deadline = time.monotonic() + seconds
+        start = time.monotonic()
         try:
-            inputs = self._admit_all()
-            checking_s = time.monotonic() - (deadline - seconds)
+            self._inputs, expected = self._shared(self._first_inputs)
+            self._as_made = self._inputs.clone()
+            self._admit_all(expected)
+            del expected
+            checking_s = time.monotonic() - start
             self._size()
-            self._bracket()
+            self._bind()
             watching_s = utilisation.USUAL_WINDOW_S * len(self._lanes) if self._watcher else 0.0
-            self._measure(deadline - time.monotonic() - checking_s - watching_s)
+            self._measure(start + seconds - time.monotonic() - checking_s - watching_s)
             self._watch()
-            self._check_again(inputs)
-            self._report_all()
+            self._check_again()
+        except SharedFault as fault:
+            self._settle_all(fault.__cause__ or fault)
         finally:
             self._lanes.clear()
             gc.collect()
             self._tools.free_memory()
 
-    def _admit_all(self) -> Inputs | None:
-        """Prepare and verify every variant; those that fail are reported and gone."""
-        group, tools = self._group, self._tools
+    def _first_inputs(self) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
+        group = self._group
+        inputs = make_inputs(group.stage, group.shape, self._seed, self._tools.device)
+        return inputs, reference(group.stage, group.shape, inputs)
+
+    def _fresh_inputs(self) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
+        """Other activations in new storage, the same weights."""
+        group = self._group
+        activations = fresh_activations(group.stage, group.shape, self._seed + 1, self._tools.device)
+        inputs = Inputs(activations, self._inputs.weights)
+        return inputs, reference(group.stage, group.shape, inputs)
+
+    def _shared(
+        self, make: Callable[[], tuple[Inputs, tuple[torch.Tensor, ...]]]
+    ) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
+        """Inputs and what is expected of them; captured graphs give up their memory if it is wanting."""
         self._begin(None, "inputs and reference")
         try:
-            inputs = make_inputs(group.stage, group.shape, self._seed, tools.device)
-            expected = reference(group.stage, group.shape, inputs)
+            try:
+                return make()
+            except (RuntimeError, MemoryError) as error:
+                if not (is_out_of_memory(error) and any(lane.replay for lane in self._lanes)):
+                    raise
+            for lane in self._lanes:
+                lane.replay = None
+            self._tools.free_memory()
+            return make()
         except (RuntimeError, MemoryError) as error:
-            self._settle_all(error)
-            return None
-        for case in group.cases:
-            self._begin(case, "verify")
-            lane = Lane(case, Variant(group.shape))
-            with self._guarding(lane):
-                lane.variant = tools.registry.variants[case.stage, case.variant](group.shape)
-                lane.variant.prepare(inputs.weights)
-                lane.call = partial(lane.variant.call, *inputs.activations)
-                self._check(lane, expected, "before")
-                self._refuse_changed_inputs(inputs)
-                self._lanes.append(lane)
-        return inputs
+            raise SharedFault from error
 
-    def _check(self, lane: Lane, expected: tuple[torch.Tensor, ...], when: str) -> None:
+    def _admit_all(self, expected: tuple[torch.Tensor, ...]) -> None:
+        """Prepare and verify every variant; those that fail are reported and gone."""
+        for case in self._group.cases:
+            self._begin(case, "verify")
+            lane = Lane(case, Variant(self._group.shape))
+            with self._guarding(lane):
+                lane.variant = self._tools.registry.variants[case.stage, case.variant](self._group.shape)
+                lane.variant.prepare(self._inputs.weights)
+                lane.call = partial(lane.variant.call, *self._inputs.activations)
+                self._check(lane, lane.call, expected, "before")
+                self._refuse_changed_inputs()
+                self._lanes.append(lane)
+
+    def _check(
+        self, lane: Lane, call: Callable[[], object], expected: tuple[torch.Tensor, ...], when: str
+    ) -> None:
         """Compare one call with the reference; the memory it gets is poisoned first."""
         verification.poison(self._group.shape, self._tools.device)
-        found = lane.variant.canonical(lane.call())
+        output = call()
+        found = lane.variant.canonical(output)
         check = verification.compare(found, expected, self._group.shape.dtype, when)
         lane.checks.append(check)
         if not check.passed:
             raise IncorrectOutput(verification.explain(check))
+        if not verification.only_rearranges(output, found):
+            raise IncorrectOutput(UNTIMED)
 
-    def _refuse_changed_inputs(self, inputs: Inputs) -> None:
-        """A variant that changes what it is given would be timed on other inputs than it was verified on."""
-        again = make_inputs(self._group.stage, self._group.shape, self._seed, self._tools.device)
-        if not all(map(torch.equal, _tensors(inputs), _tensors(again))):
-            for own, fresh in zip(_tensors(inputs), _tensors(again), strict=True):
-                own.copy_(fresh)
-            raise IncorrectOutput("changes its inputs in place: each timed call would see another input")
+    def _refuse_changed_inputs(self) -> None:
+        """Called after every step that runs a variant, so that the change is laid at the right door."""
+        if not self._inputs.equals(self._as_made):
+            self._inputs.copy_from(self._as_made)
+            raise IncorrectOutput(CHANGED)
 
     def _size(self) -> None:
         for lane in list(self._lanes):
@@ -109,7 +146,7 @@ class GroupMeasurement:
             with self._guarding(lane):
                 lane.memory = memory.peak_of(lane.call, self._tools.device)
 
-    def _bracket(self) -> None:
+    def _bind(self) -> None:
         """Bind every timing mode to every case; a mode that cannot time it leaves its reason."""
         for lane in list(self._lanes):
             lane.mode_reasons.update(self._tools.missing_modes)
@@ -119,31 +156,30 @@ class GroupMeasurement:
                 self._begin(lane.case, timer.mode)
                 with self._guarding(lane):
                     try:
-                        bracket = timer.bracket(lane.call)
+                        lane.bind(timer)
                     except Unmeasurable as reason:
                         lane.mode_reasons[timer.mode] = str(reason)
-                        continue
-                    lane.series.append(rounds.Series(lane.case.key, timer.mode, bracket))
+                    self._refuse_changed_inputs()
 
     def _measure(self, seconds: float) -> None:
         """Interleaved rounds; a case that fails in the middle is settled and the others go on."""
-        by_key = {lane.case.key: lane for lane in self._lanes}
         order = random.Random(f"{self._seed} {self._group.cases[0].group}")
         deadline = time.monotonic() + seconds
-        current: list[Lane] = []
+        in_hand: list[Lane] = []
 
         def before_block(series: rounds.Series) -> None:
-            current[:] = [by_key[series.case_key]]
-            self._begin(current[0].case, series.mode)
-            pin(self._group.shape.dtype)
+            in_hand[:] = [lane for lane in self._lanes if lane.case.key == series.case_key]
+            self._begin(in_hand[0].case, series.mode)
+            self._tools.state.restore(self._group.shape.dtype)
+            gc.disable()
 
         around = rounds.Surroundings(
             clock=time.monotonic,
             before_block=before_block,
+            after_block=self._refuse_changed_inputs,
             sm_clock_mhz=self._tools.nvml.sm_clock_mhz if self._tools.nvml else lambda: None,
         )
         gc.collect()
-        gc.disable()
         try:
             while self._lanes:
                 try:
@@ -151,75 +187,67 @@ class GroupMeasurement:
                     rounds.measure(series, deadline - time.monotonic(), order, around)
                     return
                 except BaseException as error:
-                    self._settle(current[0], error)
+                    self._settle(in_hand[0], error)
         finally:
             gc.enable()
 
     def _watch(self) -> None:
         """The untimed NVML window of every case, in the first replicate."""
-        tools = self._tools
         for lane in list(self._lanes):
             if self._watcher is None:
-                lane.utilisation = Utilisation(reason=tools.nvml_reason or "watched in the first replicate")
+                reason = self._tools.nvml_reason or "watched in the first replicate"
+                lane.utilisation = Utilisation(reason=reason)
                 continue
             self._begin(lane.case, "NVML window")
             with self._guarding(lane):
-                fastest = min((min(s.spans_s) for s in lane.series), default=1e-3)
-                lane.utilisation = utilisation.watch(lane.call, fastest, self._watcher)
+                lane.utilisation = utilisation.watch(lane.call, lane.fastest_s(), self._watcher)
 
-    def _check_again(self, inputs: Inputs | None) -> None:
-        """Fresh inputs in new storage: what was right only by remembering is found out."""
-        if inputs is None or not self._lanes:
+    def _check_again(self) -> None:
+        """Fresh values twice: in the storage that was timed, through graphs too, and in storage never seen.
+
+        What was right only by remembering an output, its address or its input is found out.
+        """
+        for lane in self._lanes:
+            lane.end_timing()
+        if not self._lanes:
             return
-        group, tools = self._group, self._tools
-        self._begin(None, "inputs and reference")
-        try:
-            activations = fresh_activations(group.stage, group.shape, self._seed + 1, tools.device)
-            expected = reference(group.stage, group.shape, Inputs(activations, inputs.weights))
-        except (RuntimeError, MemoryError) as error:
-            self._settle_all(error)
-            return
+        fresh, expected = self._shared(self._fresh_inputs)
+        self._inputs.copy_from(fresh)
+        self._as_made.copy_from(fresh)
         for lane in list(self._lanes):
             self._begin(lane.case, "verify again")
             with self._guarding(lane):
-                lane.call = partial(lane.variant.call, *activations)
-                self._check(lane, expected, "after")
-
-    def _begin(self, case: Case | None, step: str) -> None:
-        self._tools.begin(self._group.cases[0].group, case.key if case else None, step)
-
-    def _report_all(self) -> None:
-        for lane in self._lanes:
-            self._report(lane, Outcome.OK)
+                self._check(lane, lane.call, expected, "after")
+                if lane.replay:
+                    self._check(lane, lane.replay, expected, "in its graph")
+                self._check(lane, partial(lane.variant.call, *fresh.activations), expected, "after")
+                self._refuse_changed_inputs()
+                self._report(lane, Outcome.OK)
 
     @contextmanager
     def _guarding(self, lane: Lane) -> Iterator[None]:
         """Settle the lane if the block raises, whatever it raises: a variant is foreign code."""
         try:
-            pin(self._group.shape.dtype)
+            self._tools.state.restore(self._group.shape.dtype)
             yield
             self._tools.synchronize()
         except BaseException as error:
             self._settle(lane, error)
 
     def _settle_all(self, error: BaseException) -> None:
-        """What the group shares has failed: no case of it can be measured."""
         for case in self._group.cases:
             if case.key not in self._settled:
-                self._settle(Lane(case, Variant(self._group.shape)), error)
+                self._report(Lane(case, Variant(self._group.shape)), *_outcome_of(error))
+        if is_fatal(error):
+            raise ContextLost(str(error))
 
     def _settle(self, lane: Lane, error: BaseException) -> None:
         """The case's last word: report it without times and go on without it."""
-        fatal = is_fatal(error)
-        if isinstance(error, IncorrectOutput):
-            outcome, reason = Outcome.INCORRECT, str(error)
-        else:
-            outcome, reason = classify(error)
-        self._report(lane, outcome, reason)
+        self._report(lane, *_outcome_of(error))
         self._lanes = [other for other in self._lanes if other is not lane]
+        if is_fatal(error):
+            raise ContextLost(str(error))
         error.__traceback__ = None  # it holds the frames, and they the tensors
-        if fatal:
-            raise ContextLost(reason)
         gc.collect()
         self._tools.free_memory()
 
@@ -227,7 +255,9 @@ class GroupMeasurement:
         self._settled.add(lane.case.key)
         self._tools.report(lane.trial(self._tools.replicate, outcome, reason))
 
+    def _begin(self, case: Case | None, step: str) -> None:
+        self._tools.begin(self._group.cases[0].group, case.key if case else None, step)
 
-def _tensors(inputs: Inputs) -> Iterable[torch.Tensor]:
-    weights = inputs.weights
-    return (*inputs.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o)
+
+def _outcome_of(error: BaseException) -> tuple[Outcome, str]:
+    return (Outcome.INCORRECT, str(error)) if isinstance(error, IncorrectOutput) else classify(error)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from harness.plan import figures
+from harness.rounds import Series
 from results.schema import Case, Memory, Outcome, Timing, Trial, Utilisation, Verification
-from variants.stage import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.rounds import Series
+    from harness.timers import Timer
     from variants.variant import Variant
 
 
@@ -35,26 +36,40 @@ class Lane:
     memory: Memory | None = None
     utilisation: Utilisation | None = None
     checks: list[Verification] = field(default_factory=list)
+    timings: dict[str, Timing] = field(default_factory=dict)
+    replay: Callable[[], object] | None = None
+
+    def bind(self, timer: Timer) -> None:
+        """Make the call ready to be timed in one more mode.
+
+        Raises:
+            Unmeasurable: the timer refuses the call.
+        """
+        self.series.append(Series(self.case.key, timer.mode, timer.bracket(self.call)))
+
+    def fastest_s(self) -> float:
+        """The shortest time per call seen, one second where none was."""
+        return min((min(series.spans_s) for series in self.series if series.spans_s), default=1.0)
+
+    def end_timing(self) -> None:
+        """Keep the samples, and of the brackets only the graph's replay: it is verified, too."""
+        reasons = {mode: Timing(reason=reason) for mode, reason in self.mode_reasons.items()}
+        self.timings = reasons | {series.mode: series.timing() for series in self.series}
+        self.replay = next((s.bracket.replay for s in self.series if s.bracket.replay), None)
+        self.series.clear()
 
     def trial(self, replicate: int, outcome: Outcome, reason: str | None = None) -> Trial:
         """What is stored; times go with `ok` alone."""
-        stage, shape = STAGES[self.case.stage], self.variant.shape
         return Trial(
             case=self.case,
             replicate=replicate,
             outcome=outcome,
             reason=reason,
-            useful_flops=stage.flops(shape),
-            least_bytes=stage.least_bytes(shape),
-            parameters=stage.parameters(shape),
             started_utc=self.started_utc,
             elapsed_s=time.monotonic() - self.started,
-            timings=self._timings() if outcome is Outcome.OK else {},
+            timings=self.timings if outcome is Outcome.OK else {},
             memory=self.memory,
             utilisation=self.utilisation,
             verifications=tuple(self.checks),
+            **figures(self.case),
         )
-
-    def _timings(self) -> dict[str, Timing]:
-        reasons = {mode: Timing(reason=reason) for mode, reason in self.mode_reasons.items()}
-        return reasons | {series.mode: series.timing() for series in self.series}

@@ -11,6 +11,8 @@ from results.schema import Case, Outcome
 from variants.shape import Shape
 from variants.stage import STAGES
 
+LeftOut = tuple[Case, Outcome, str]
+
 FORWARD = "forward"
 
 
@@ -51,7 +53,7 @@ class Plan:
     """Groups to measure, and the cases left out, each with its outcome and reason. `cases` is the whole grid."""
 
     groups: tuple[Group, ...]
-    left_out: tuple[tuple[Case, Outcome, str], ...]
+    left_out: tuple[LeftOut, ...]
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -109,6 +111,16 @@ def case_of(stage: str, variant: str, shape: Shape) -> Case:
 def shape_of(case: Case) -> Shape:
     """The shape a stored case was measured at."""
     return Shape(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype)
+
+
+def figures(case: Case) -> dict[str, Any]:
+    """What every trial of the case says of its work."""
+    stage, shape = STAGES[case.stage], shape_of(case)
+    return {
+        "useful_flops": stage.flops(shape),
+        "least_bytes": stage.least_bytes(shape),
+        "parameters": stage.parameters(shape),
+    }
 
 
 def group_cases(cases: list[Case]) -> tuple[Group, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
@@ -15,28 +16,29 @@ if TYPE_CHECKING:
     from results.schema import Trial
 
 CASE_WIDTH = 44
+PLAIN_LINE_S = 15.0
 
 
 class Progress:
     """Goes to stderr, so that stdout holds the tables alone."""
 
-    def __init__(self, trials: int, done: int, replicates: int, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False)
+    def __init__(self, trials: int, replicates: int, budget_s: float) -> None:
+        self._console = Console(stderr=True, highlight=False)
         self._live = self._console.is_terminal
-        self._replicates, self._replicate = replicates, -1
+        self._trials, self._done = trials, 0
+        self._replicates, self._replicate = replicates, 0
+        self._budget_s = budget_s
+        self._started = self._told = time.monotonic()
         self._bar = Bar(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=16),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("elapsed,"),
-            TimeRemainingColumn(),
-            TextColumn("to go"),
+            TextColumn("{task.fields[clock]}", markup=False),
             console=self._console,
             transient=True,
             disable=not self._live,
         )
-        self._task = self._bar.add_task("starting".ljust(CASE_WIDTH), total=trials, completed=done)
+        self._task = self._bar.add_task("starting".ljust(CASE_WIDTH), total=trials, clock="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -49,19 +51,17 @@ class Progress:
 
     def replicate(self, index: int) -> None:
         """A worker is being started for this replicate."""
-        if not self._live and index != self._replicate:
-            self.note(f"replicate {index + 1} of {self._replicates}")
         self._replicate = index
-        self._describe(f"replicate {index + 1}/{self._replicates}: starting")
+        self._show("starting a process")
 
     def case(self, key: str, step: str) -> None:
         """This case, or this group, is in hand."""
-        _, _, *rest = key.split("/")
-        stage = key.partition("/")[0]
-        self._describe(f"{stage} {' '.join(reversed(rest))}: {step}")
+        stage, _, _, *variant = key.split("/")
+        self._show(" ".join([stage, *variant, "·", step]))
 
     def trial(self, trial: Trial) -> None:
         """This trial has been stored."""
+        self._done += 1
         self._bar.advance(self._task)
         if trial.outcome.failed:
             self.note(f"{trial.outcome.value}: {trial.case.key}: {trial.reason}")
@@ -70,6 +70,18 @@ class Progress:
         """A line that stays."""
         self._bar.console.print(Text(text), soft_wrap=True)
 
-    def _describe(self, text: str) -> None:
+    def _show(self, text: str) -> None:
+        text = f"{self._replicate + 1}/{self._replicates} {text}"
         short = text if len(text) <= CASE_WIDTH else text[: CASE_WIDTH - 1] + "…"
-        self._bar.update(self._task, description=short.ljust(CASE_WIDTH))
+        self._bar.update(self._task, description=short.ljust(CASE_WIDTH), clock=self._clock())
+        if not self._live and time.monotonic() - self._told >= PLAIN_LINE_S:
+            self._told = time.monotonic()
+            self.note(f"{self._done} of {self._trials} trials, {self._clock()}; replicate {text}")
+
+    def _clock(self) -> str:
+        """Elapsed, and what is left of the budget, or, once that is spent, at the pace so far."""
+        elapsed_s = time.monotonic() - self._started
+        left_s = self._budget_s - elapsed_s
+        if left_s < 0:
+            left_s = elapsed_s * (self._trials - self._done) / max(self._done, 1)
+        return f"{elapsed_s:.0f} s, about {left_s:.0f} s to go"

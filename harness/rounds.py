@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from harness.timers import Bracket
 
 ROUNDS = 5
+"""A series' time is shared out over at least so many blocks."""
+PRECISE_BLOCKS = 3
+"""A median is called known only when so many blocks, other cases in between, agree on it."""
+LONGEST_BLOCK_S = 2.0
+"""Also a sign of life: the parent hears of every block."""
 WARMUP_SAMPLES = 2
 FEWEST_SAMPLES = 3
 """A case keeps at least so many samples however small the budget: samples shrink before cases do."""
 SAMPLES_TO_JUDGE = 10
 MOST_SAMPLES = 1000
+MOST_SAMPLES_A_BLOCK = MOST_SAMPLES // ROUNDS
 PRECISE = 0.005
 """A mode ends when its own median is known to half a percent either way (95 %)."""
 STOPS_WHEN_PRECISE = ("isolated", "graph")
@@ -45,19 +51,24 @@ class Series:
         return self.spans_s[WARMUP_SAMPLES:]
 
     def take(self) -> None:
-        """One more sample."""
+        """One more sample; rounded to 0.1 ns, far below any clock's step, to keep stored runs small."""
         sample = self.bracket.sample()
         if sample.flag:
             self.flags.setdefault(sample.flag, []).append(len(self.spans_s))
         self.spans_s.append(round(sample.span_s, 10))
 
-    def judge(self) -> None:
-        """Stop when the answer is known, or when a stored series would grow without bound."""
-        used = self.used
-        judged_by_precision = self.mode in STOPS_WHEN_PRECISE and len(used) >= SAMPLES_TO_JUDGE
-        if judged_by_precision and relative_half_width(used) <= PRECISE:
+    def is_precise(self) -> bool:
+        """Whether the median is known; only looked at every so many samples."""
+        due = self.mode in STOPS_WHEN_PRECISE and len(self.used) % SAMPLES_TO_JUDGE == 0
+        return due and relative_half_width(self.used) <= PRECISE
+
+    def end_block(self, samples: int, sm_clock_mhz: float | None) -> None:
+        """Note the block, and stop when the answer is known or the stored series would grow without bound."""
+        self.block_samples.append(samples)
+        self.sm_clock_mhz.append(sm_clock_mhz)
+        if len(self.block_samples) >= PRECISE_BLOCKS and self.is_precise():
             self.stopped = "precise"
-        elif len(used) >= MOST_SAMPLES:
+        elif len(self.used) >= MOST_SAMPLES:
             self.stopped = "limit"
 
     def timing(self) -> Timing:
@@ -80,43 +91,48 @@ class Series:
 class Surroundings:
     """What the rounds need from outside, so that a test can script all of it.
 
-    `before_block` is told the series about to be sampled; `sm_clock_mhz` reads the clock between blocks.
+    `before_block` is told the series about to be sampled; at the end of each block `sm_clock_mhz` is read, then
+    `after_block` may raise to give up the case in hand.
     """
 
     clock: Callable[[], float]
     before_block: Callable[[Series], None]
+    after_block: Callable[[], None]
     sm_clock_mhz: Callable[[], float | None]
 
 
 def measure(series: Sequence[Series], seconds: float, order: random.Random, around: Surroundings) -> None:
     """Fill the series within about `seconds`: a block of each in every round, the cases in a fresh order each time."""
     deadline = around.clock() + seconds
-    for round_index in range(ROUNDS):
-        running = [s for s in series if s.stopped is None]
+    rounds_done = 0
+    while running := [one for one in series if one.stopped is None]:
+        if rounds_done and around.clock() >= deadline:
+            break
+        rounds_left = max(ROUNDS - rounds_done, 1)
         for position, one in enumerate(_shuffled_by_case(running, order)):
-            blocks_left = (len(running) - position) + len(running) * (ROUNDS - 1 - round_index)
+            blocks_left = len(running) * rounds_left - position
             share = (deadline - around.clock()) / blocks_left
             if share > 0 or len(one.used) < FEWEST_SAMPLES:
-                _sample_block(one, share, around)
+                _sample_block(one, min(share, LONGEST_BLOCK_S), around)
+        rounds_done += 1
     for one in series:
         one.stopped = one.stopped or "share spent"
 
 
 def _sample_block(one: Series, seconds: float, around: Surroundings) -> None:
     around.before_block(one)
-    clock_mhz = around.sm_clock_mhz()
     taken_before = len(one.spans_s)
     if not one.spans_s:
         for _ in range(WARMUP_SAMPLES):
             one.take()
     end = around.clock() + seconds
-    while one.stopped is None:
+    for _ in range(MOST_SAMPLES_A_BLOCK):
         one.take()
-        one.judge()
-        if around.clock() >= end and len(one.used) >= FEWEST_SAMPLES:
+        out_of_time = around.clock() >= end and len(one.used) >= FEWEST_SAMPLES
+        if out_of_time or one.is_precise():
             break
-    one.block_samples.append(len(one.spans_s) - taken_before)
-    one.sm_clock_mhz.append(clock_mhz)
+    one.end_block(len(one.spans_s) - taken_before, around.sm_clock_mhz())
+    around.after_block()
 
 
 def _shuffled_by_case(series: list[Series], order: random.Random) -> list[Series]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
-from harness.errors import HeadbenchError, UsageError
-from harness.plan import Plan, make_plan
+from harness.errors import INTERRUPTED, HeadbenchError, UsageError
+from harness.plan import LeftOut, Plan, make_plan
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
 from results.run import Run, load
@@ -24,9 +24,20 @@ from variants.stage import STAGES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INTERRUPTED = 130
-SAME_MACHINE = (("device",), ("gpu", "name"), ("torch", "version"), ("torch", "cuda"), ("cpu", "name"))
-"""What must be as it was for a run to be resumed: trials from two machines are not one run."""
+SAME = (
+    ("device",),
+    ("gpu", "uuid"),
+    ("gpu", "driver"),
+    ("cpu", "name"),
+    ("torch", "version"),
+    ("torch", "cuda"),
+    ("torch", "cudnn"),
+    ("torch", "threads"),
+    ("variables",),
+    ("headbench",),
+    ("git", "commit"),
+)
+"""What must be as it was for a run to be resumed: trials of two machines or two versions are not one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ def start(options: Options) -> int:
         cases=plan.cases,
     )
     with _storing(lambda: RunWriter.create(options.out, manifest)) as writer:
-        return _measure(writer, settings["budget_s"], plan)
+        return _measure(writer, settings["budget_s"], plan.left_out)
 
 
 def dry_run(options: Options) -> int:
@@ -103,7 +114,7 @@ def resume(path: Path, options: Options) -> int:
         whole = writer.run.manifest.replicates * len(writer.run.manifest.cases)
         budget_s = options.budget_s or max(5.0, settings["budget_s"] * missing / whole)
         print(f"resuming {writer.path}: {missing} trials are missing, about {budget_s:.0f} s")
-        return _measure(writer, budget_s, None)
+        return _measure(writer, budget_s)
 
 
 def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
@@ -121,9 +132,8 @@ def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
     ):
         selection = replace(selection, models=(QUICK_MODEL,))
     plan = make_plan(selection, variants, environment)
-    if not plan.groups:
-        reasons = "; ".join(dict.fromkeys(reason for _, _, reason in plan.left_out))
-        raise UsageError(f"nothing to measure: {reasons or 'the selection names no variant'}")
+    if not plan.cases:
+        raise UsageError("nothing to measure: no variant of these stages could be loaded")
     return plan, environment
 
 
@@ -144,9 +154,9 @@ def _announce(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     machine = environment["gpu"] or environment["cpu"]
     count = len(plan.groups)
     print(
-        f"{plan.measured} cases in {count} {'group' if count == 1 else 'groups'} × {settings['replicates']} "
-        f"{'replicate' if settings['replicates'] == 1 else 'replicates'} on {machine['name']}, "
-        f"{len(plan.left_out)} cases left out; about {settings['budget_s']:.0f} s",
+        f"{plan.measured} of {len(plan.cases)} cases in {count} {'group' if count == 1 else 'groups'} × "
+        f"{settings['replicates']} {'replicate' if settings['replicates'] == 1 else 'replicates'} "
+        f"on {machine['name']}; about {settings['budget_s']:.0f} s",
         flush=True,
     )
 
@@ -171,7 +181,7 @@ def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
         raise HeadbenchError(str(error)) from error
 
 
-def _measure(writer: RunWriter, budget_s: float, plan: Plan | None) -> int:
+def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] = ()) -> int:
     """Measure and show; whatever ends the measuring, what is there is shown first."""
     from harness.progress import Progress
     from harness.report_command import print_report
@@ -179,9 +189,9 @@ def _measure(writer: RunWriter, budget_s: float, plan: Plan | None) -> int:
 
     run, fault, code = writer.run, None, 0
     try:
-        for case, outcome, reason in plan.left_out if plan else ():
+        for case, outcome, reason in left_out:
             writer.append(unmeasured(case, 0, outcome, reason))
-        with Progress(len(run.missing()), 0, run.manifest.replicates) as progress:
+        with Progress(len(run.missing()), run.manifest.replicates, budget_s) as progress:
             Runner(writer, progress).run(budget_s)
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -194,7 +204,7 @@ def _measure(writer: RunWriter, budget_s: float, plan: Plan | None) -> int:
         raise fault
     if code == INTERRUPTED:
         print(
-            f"interrupted: what was measured is stored; go on with: headbench run --resume {writer.path}",
+            f"interrupted: what was measured is stored; go on with: python -m harness run --resume {writer.path}",
             file=sys.stderr,
         )
         return code
@@ -202,7 +212,7 @@ def _measure(writer: RunWriter, budget_s: float, plan: Plan | None) -> int:
 
 
 def _refuse_changes(run: Run, environment: dict[str, Any], plugins: tuple[Path, ...]) -> None:
-    for keys in SAME_MACHINE:
+    for keys in SAME:
         was, now = _at(run.manifest.environment, keys), _at(environment, keys)
         if was != now:
             raise UsageError(

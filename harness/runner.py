@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.child import Child, Silent
 from harness.errors import HeadbenchError
+from harness.plan import figures
 from harness.probe import START_S
 from harness.utilisation import USUAL_WINDOW_S
 from results.schema import Case, Outcome, Trial
-from variants.stage import STAGES
 
 if TYPE_CHECKING:
     from harness.progress import Progress
@@ -59,8 +59,9 @@ class Runner:
         for replicate in range(self._writer.run.manifest.replicates):
             while cases := self._missing(replicate):
                 self._progress.replicate(replicate)
+                kills = self._killed.total()
                 self._one_worker(replicate, cases, self._share(replicate, cases, deadline))
-                if len(self._missing(replicate)) == len(cases) and not self._killed:
+                if len(self._missing(replicate)) == len(cases) and self._killed.total() == kills:
                     raise HeadbenchError(
                         f"replicate {replicate} makes no progress: {len(cases)} cases stay unmeasured"
                     )
@@ -87,9 +88,10 @@ class Runner:
                 for event in child.events():
                     if event["event"] == "ready":
                         self._start_s = time.monotonic() - started
-                        child.silence_s = self._settings["silence_s"]
                     elif event["event"] == "begin":
                         in_hand = InHand(event["group"], event["case"], event["step"])
+                        # What the group shares is our own work, the reference: slow is no fault of a variant.
+                        child.silence_s = self._settings["silence_s"] if in_hand.case else START_S
                         self._progress.case(in_hand.case or in_hand.group, in_hand.step)
                     elif event["event"] == "trial":
                         self._store(Trial.from_json(event["trial"]))
@@ -147,15 +149,4 @@ class Runner:
 
 def unmeasured(case: Case, replicate: int, outcome: Outcome, reason: str) -> Trial:
     """A trial without times: the case's figures, the outcome and why."""
-    from harness.plan import shape_of
-
-    stage, shape = STAGES[case.stage], shape_of(case)
-    return Trial(
-        case=case,
-        replicate=replicate,
-        outcome=outcome,
-        reason=reason,
-        useful_flops=stage.flops(shape),
-        least_bytes=stage.least_bytes(shape),
-        parameters=stage.parameters(shape),
-    )
+    return Trial(case=case, replicate=replicate, outcome=outcome, reason=reason, **figures(case))

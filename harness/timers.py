@@ -13,17 +13,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 Call = Callable[[], object]
 Clock = Callable[[], int]
 
 EAGER_LOOP_S = 2e-3
 """An eager sample loops for about this long, so that its one synchronise at the end weighs little."""
-
-GRAPH_LOOP_S = 0.5e-3
-MAX_QUEUED_LAUNCHES = 500
-"""A held stream accepts about 1,000 launches before the host must wait for the GPU, which would wait for the host."""
 
 
 class Unmeasurable(Exception):
@@ -39,11 +35,16 @@ class Sample:
 
 
 class Bracket(Protocol):
-    """One call ready to be timed in one mode. `floor_s` is what an empty bracket reads, where that is known."""
+    """One call ready to be timed in one mode.
+
+    `floor_s` is what an empty bracket reads, where that is known. `replay` runs the bracket's own copy of the
+    call and returns its output, where it has one (a captured graph): what is timed must be verified too.
+    """
 
     calls_per_sample: int
     resolution_s: float
     floor_s: float | None
+    replay: Call | None
 
     def sample(self) -> Sample:
         """Take one sample."""
@@ -78,6 +79,7 @@ class EagerTimer:
 
 class _EagerBracket:
     floor_s: float | None = None
+    replay: Call | None = None
     resolution_s = time.get_clock_info("perf_counter").resolution
 
     def __init__(self, call: Call, synchronize: Call, clock: Clock) -> None:
@@ -101,24 +103,3 @@ def calls_filling(seconds: float, once_s: float, at_most: int = 200) -> int:
     if once_s <= 0:
         return at_most
     return max(1, round(min(at_most, seconds / once_s)))
-
-
-def timers_for(device: str) -> list[Timer]:
-    """The timing modes of a device: eager alone on a CPU, all three on a GPU."""
-    if device == "cpu":
-        return [EagerTimer(synchronize=_nothing)]
-    import torch
-
-    from harness.cuda_timers import GraphTimer, IsolatedTimer, StreamHold
-
-    hold = StreamHold()
-    timers: list[Any] = [
-        IsolatedTimer(hold),
-        EagerTimer(synchronize=torch.cuda.synchronize),
-        GraphTimer(hold),
-    ]
-    return timers
-
-
-def _nothing() -> None:
-    """A CPU call has finished when it returns."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.nvml import Nvml
+    from harness.state import PinnedState
     from harness.timers import Timer
     from results.schema import Trial
     from variants.registry import Registry
@@ -30,6 +31,7 @@ class Tools:
     """
 
     device: torch.device
+    state: PinnedState
     registry: Registry
     timers: list[Timer]
     missing_modes: dict[str, str]
@@ -50,9 +52,3 @@ class Tools:
         """Give cached blocks back, so that the next group starts from an empty allocator."""
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-
-
-def pin(dtype: str) -> None:
-    """The state every case is measured in, set again before each because foreign code may have changed it."""
-    torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
-    torch.set_grad_enabled(False)

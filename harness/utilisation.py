@@ -35,11 +35,12 @@ def watch(call: Call, once_s: float, nvml: Nvml) -> Utilisation:
             reason = str(error)
             break
     _queue(call, batch, in_flight)  # still running while the rest is read
+    power_w, sm_clock_mhz = nvml.power_w(), nvml.sm_clock_mhz()  # first: the other queries are slow
     return Utilisation(
         gpu_busy_percent=busy,
         memory_used_bytes=nvml.memory_used_bytes(),
-        power_w=nvml.power_w(),
-        sm_clock_mhz=nvml.sm_clock_mhz(),
+        power_w=power_w,
+        sm_clock_mhz=sm_clock_mhz,
         temperature_c=nvml.temperature_c(),
         window_s=time.time() - start,
         source=SOURCE,

@@ -48,6 +48,7 @@ def make_tools(channel: Channel) -> Tools:
     """Everything the groups share, the GPU warmed."""
     import torch
 
+    from harness.state import PinnedState
     from harness.tools import Tools
     from variants.registry import discover
 
@@ -58,6 +59,7 @@ def make_tools(channel: Channel) -> Tools:
         _warm(torch)
     else:
         _bound_memory(job["memory_bytes"])
+    state = PinnedState(device)  # before plugins are imported: they may change it
     nvml, nvml_reason = _open_nvml(job)
     timers, missing_modes = _timers(device.type)
 
@@ -69,6 +71,7 @@ def make_tools(channel: Channel) -> Tools:
 
     return Tools(
         device=device,
+        state=state,
         registry=discover([Path(path) for path in job["plugins"]]),
         timers=timers,
         missing_modes=missing_modes,
@@ -86,11 +89,15 @@ def _timers(device: str) -> tuple[list[Timer], dict[str, str]]:
     """The device's timers, and why a mode is missing."""
     import torch
 
-    from harness.timers import EagerTimer, timers_for
+    from harness.timers import EagerTimer
     from kernels.loader import KernelError
 
+    if device == "cpu":
+        return [EagerTimer(synchronize=lambda: None)], {}
+    from harness.cuda_timers import gpu_timers
+
     try:
-        return timers_for(device), {}
+        return gpu_timers(), {}
     except KernelError as error:
         eager: list[Timer] = [EagerTimer(synchronize=torch.cuda.synchronize)]
         return eager, dict.fromkeys(("isolated", "graph"), str(error))

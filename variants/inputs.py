@@ -42,6 +42,25 @@ class Inputs:
     activations: tuple[torch.Tensor, ...]
     weights: Weights
 
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """Activations, then W_Q, W_K, W_V and W_O."""
+        weights = self.weights
+        return (*self.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o)
+
+    def clone(self) -> Inputs:
+        """The same values in storage of their own."""
+        copies = [tensor.clone() for tensor in self.tensors()]
+        return Inputs(tuple(copies[:-4]), Weights(*copies[-4:]))
+
+    def copy_from(self, other: Inputs) -> None:
+        """Take over the other's values in place."""
+        for own, theirs in zip(self.tensors(), other.tensors(), strict=True):
+            own.copy_(theirs)
+
+    def equals(self, other: Inputs) -> bool:
+        """Whether every value is the same."""
+        return all(map(torch.equal, self.tensors(), other.tensors()))
+
 
 def torch_dtype(name: str) -> torch.dtype:
     """PyTorch's dtype for a key of `shape.DTYPES`; tf32 is stored as float32."""

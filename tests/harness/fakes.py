@@ -32,6 +32,7 @@ class FakeBracket:
     calls_per_sample = 1
     resolution_s = 1e-9
     floor_s = 2e-6
+    replay = None
 
     def __init__(
         self,
@@ -49,9 +50,6 @@ class FakeBracket:
         self._clock.advance(span_s)
         self._taken += 1
         return Sample(span_s, self._flags.get(self._taken - 1))
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def constant(span_s: float) -> Iterator[float]:

@@ -18,10 +18,10 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def timers():
-    from harness.timers import timers_for
+    from harness.cuda_timers import gpu_timers
 
     with torch.inference_mode():
-        yield {timer.mode: timer for timer in timers_for("cuda")}
+        yield {timer.mode: timer for timer in gpu_timers()}
 
 
 def median_s(timer, call, samples: int = 30) -> float:

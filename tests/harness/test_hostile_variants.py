@@ -28,7 +28,10 @@ EXPECTED = {
     "cannot_be_built": (Outcome.CRASHED, "ValueError: no heads at all (hostile.py:"),
     "raises_in_canonical": (Outcome.CRASHED, "IndexError: no such axis (hostile.py:"),
     "raises_while_timed": (Outcome.CRASHED, "RuntimeError: only later (hostile.py:"),
+    "changes_its_input_later": (Outcome.INCORRECT, "changes its inputs in place"),
+    "remembers_by_address": (Outcome.INCORRECT, "after timing: worst row off"),
     "asks_for_too_much": (Outcome.OUT_OF_MEMORY, "can't allocate memory"),
+    "computes_when_asked": (Outcome.INCORRECT, "may only rearrange"),
     "declines": (Outcome.UNSUPPORTED, "only on Thursdays"),
 }
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import verification as module
-from harness.verification import compare, explain, limits, poison
+from harness.verification import compare, explain, limits, only_rearranges, poison
 from variants.inputs import torch_dtype
 from variants.shape import Shape
 
@@ -169,6 +169,15 @@ def test_a_comparison_is_explained_in_one_line(output, text):
     line = explain(check(output, rows([3, 0], [3, 4])))
     assert line.startswith(f"before timing: {text}")
     assert "\n" not in line
+
+
+def test_a_relayout_is_told_from_a_computation():
+    heads = [torch.randn(2, 3, 4) for _ in range(5)]
+    assert only_rearranges(heads, (torch.stack(heads, 1),))
+    assert only_rearranges((heads, heads[0].half()), (torch.cat(heads).mT, heads[0].half()))
+    assert not only_rearranges(heads, (torch.stack(heads, 1) * 2,))
+    assert not only_rearranges(heads, (torch.stack(heads[:-1], 1),))
+    assert not only_rearranges({"not": "tensors"}, (heads[0],))
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])

@@ -25,6 +25,9 @@ class Honest(Variant):
     def call(self, q, k, v):
         self.calls += 1
         self.misbehave()
+        return self.right(q, k, v)
+
+    def right(self, q, k, v):
         return scaled_dot_product_attention(q, k, v, is_causal=self.shape.causal)
 
     def misbehave(self):
@@ -114,13 +117,16 @@ class Declines(Honest):
 
 
 class SetsState(Honest):
-    """Turns gradients on and leaves them on: the next variant must not notice."""
+    """Leaves every process-wide setting changed: the next variant must not notice."""
 
     name = "sets_state"
 
     def misbehave(self):
         torch.set_grad_enabled(True)
         torch.set_float32_matmul_precision("medium")
+        torch.set_num_threads(1 if torch.get_num_threads() > 1 else 2)
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.set_default_dtype(torch.float64)
 
 
 class CannotBeBuilt(Honest):
@@ -135,3 +141,41 @@ class RaisesInCanonical(Honest):
 
     def canonical(self, output):
         raise IndexError("no such axis")
+
+
+class ChangesItsInputLater(Honest):
+    """Right while it is verified; then it spoils the input that its neighbours are timed on."""
+
+    name = "changes_its_input_later"
+
+    def call(self, q, k, v):
+        self.calls += 1
+        out = self.right(q, k, v)
+        if self.calls > 3:
+            q.zero_()
+        return out
+
+
+class RemembersByAddress(Honest):
+    """Computes once per storage: timed on the same storage, it would never compute at all."""
+
+    name = "remembers_by_address"
+
+    def call(self, q, k, v):
+        self.seen = getattr(self, "seen", {})
+        key = q.data_ptr()
+        if key not in self.seen:
+            self.seen[key] = self.right(q, k, v)
+        return self.seen[key]
+
+
+class ComputesWhenAsked(Honest):
+    """Does its work in `canonical`, which is not timed."""
+
+    name = "computes_when_asked"
+
+    def call(self, q, k, v):
+        return q, k, v
+
+    def canonical(self, output):
+        return (self.right(*output),)
