@@ -17,20 +17,42 @@ from results.writer import RunWriter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MergedRun", "Run", "RunWriter", "StoreError", "read"]
+__all__ = ["LATEST", "MergedRun", "Run", "RunWriter", "StoreError", "locate", "read"]
 
 REFERENCE = Path(__file__).parent / "reference"
 """Committed runs: `<gpu>/<name>/`, each a run."""
 
+RUNS = Path("results/runs")
+"""Where runs go unless told otherwise, under the current folder."""
+
+LATEST = "latest"
+"""The word for the newest run in `RUNS`."""
+
 
 def read(where: str | Path) -> Run:
-    """A stored run: its folder, one of its two files, a folder of runs (merged), or a reference's name.
+    """A stored run, or several in one folder merged, by any of the names that `locate` knows.
 
     Raises:
         StoreError: it is not there, is not a run, or is damaged beyond use; the message says what would do.
     """
+    folder = locate(where)
     try:
-        return _read_folder(_locate(where))
+        return _read_folder(folder)
+    except OSError as error:
+        raise refused("read", folder, error, "name another run") from None
+
+
+def locate(where: str | Path) -> Path:
+    """The folder that is meant; whether a run is in it is for the reader to find out.
+
+    `where` is a folder, a file of a run, a reference's name, the id of a run in `results/runs` of the current
+    folder, or `latest`, the newest there: the first of these that is there.
+
+    Raises:
+        StoreError: nothing of the kind is there; the message says where it looked and what would do.
+    """
+    try:
+        return _locate(where)
     except OSError as error:
         raise refused("read", Path(where), error, "name another run") from None
 
@@ -45,10 +67,15 @@ def _locate(where: str | Path) -> Path:
         return path
     if path.exists():
         raise StoreError(f"{path} is a file, not a run: name the folder that holds its {MANIFEST}")
-    named = REFERENCE / path
-    if not path.is_absolute() and ".." not in path.parts and named.is_dir():
-        return named
-    raise StoreError(f"no run at {path}{_nearest(path)}")
+    if path.is_absolute() or ".." in path.parts:
+        raise StoreError(f"no run at {path}{_nearest(path)}")
+    for named in (REFERENCE / path, RUNS / path):
+        if named.is_dir():
+            return named
+    if str(path) == LATEST and (stored := runs_in(RUNS)):
+        return stored[-1]
+    looked = f"looked in {Path.cwd()}, in its {RUNS} and among the references in {REFERENCE}"
+    raise StoreError(f"no run at {path}: {looked}{_nearest(path)}")
 
 
 def _read_folder(folder: Path) -> Run:
@@ -83,18 +110,17 @@ def runs_in(folder: Path) -> list[Path]:
 
 def _nearest(path: Path) -> str:
     """`: the nearest are …`, else what runs there are, else how to make one."""
-    siblings = {run.name: str(run) for run in runs_in(path.parent)}
+    folders = dict.fromkeys((RUNS, path.parent) if len(path.parts) == 1 else (path.parent,))
+    siblings = {run.name: str(run) for folder in folders for run in runs_in(folder)}
     references = {str(run.relative_to(REFERENCE)): str(run.relative_to(REFERENCE)) for run in _references()}
     known = references | siblings
     close = get_close_matches(path.name, siblings, n=3) + get_close_matches(str(path), references, n=3)
     if close:
         return f": the nearest are {', '.join(known[name] for name in close)}"
     newest = [*list(siblings)[-3:], *references]
-    return (
-        f": there are {', '.join(known[name] for name in newest)}"
-        if newest
-        else ": `headbench run` makes one"
-    )
+    if newest:
+        return f": there are {', '.join(known[name] for name in newest)}"
+    return ": `headbench run` makes one"
 
 
 def _references() -> list[Path]:

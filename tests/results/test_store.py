@@ -7,7 +7,7 @@ import pytest
 
 import results
 from results import store
-from results.store import MergedRun, StoreError, read
+from results.store import MergedRun, StoreError, locate, read
 from tests.results.builders import manifest, stored, trials
 
 PLAN = manifest()
@@ -71,8 +71,62 @@ def test_a_references_name_cannot_leave_the_references(reference, name, monkeypa
 
 
 def test_a_misspelt_reference_gets_the_nearest(reference):
-    with pytest.raises(StoreError, match="no run at nvidia-h20/default: the nearest are nvidia-h200/default"):
+    with pytest.raises(
+        StoreError, match=r"no run at nvidia-h20/default: .*: the nearest are nvidia-h200/default"
+    ):
         read("nvidia-h20/default")
+
+
+def test_an_unknown_reference_is_told_where_was_looked_and_what_there_is(reference):
+    with pytest.raises(StoreError) as told:
+        read("cpu/quick")
+    assert str(told.value) == (
+        f"no run at cpu/quick: looked in {Path.cwd()}, in its results/runs and among the references in "
+        f"{reference}: there are nvidia-h200/default, nvidia-h200/long, nvidia-l40/default"
+    )
+
+
+@pytest.fixture
+def two_runs(reference):
+    """Two runs in results/runs of the current folder: their paths, the older first."""
+    ids = ("20260102T030405Z-cpu-ab12", "20260103T030405Z-cpu-0001")
+    return [stored(store.RUNS, replace(PLAN, run_id=name)) for name in ids]
+
+
+def test_a_run_in_results_runs_goes_by_its_id_alone(two_runs):
+    for path in two_runs:
+        assert locate(path.name) == path
+        assert read(path.name).manifest.run_id == path.name
+
+
+def test_latest_is_the_newest_run_in_results_runs(two_runs):
+    assert locate("latest") == two_runs[1]
+    assert read("latest").manifest.run_id == two_runs[1].name
+
+
+@pytest.mark.parametrize("name", ["latest", "20260102T030405Z-cpu-ab12"])
+def test_a_folder_here_goes_before_an_id_and_before_latest(two_runs, name):
+    Path(name).mkdir()
+    assert locate(name) == Path(name)
+
+
+def test_a_reference_goes_before_the_id_of_a_run(reference):
+    stored(store.RUNS, replace(PLAN, run_id="nvidia-l40"))
+    assert locate("nvidia-l40") == reference / "nvidia-l40"
+
+
+def test_a_misspelt_id_gets_the_nearest_in_results_runs(two_runs):
+    with pytest.raises(StoreError, match=f"the nearest are .*{two_runs[0]}"):
+        locate("20260102T030405Z-cpu-ab13")
+
+
+def test_without_runs_there_is_no_latest(reference):
+    with pytest.raises(StoreError, match=r"no run at latest: looked in .*: there are nvidia-h200/default"):
+        locate("latest")
+
+
+def test_a_file_of_a_run_stands_for_its_folder(two_runs):
+    assert locate(two_runs[0] / "trials.jsonl") == two_runs[0]
 
 
 def test_a_misspelt_run_gets_its_nearest_siblings(tmp_path):
