@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1.1
 """Boost clocks exceed the clock a datasheet counts with by up to 8 %."""
+
+LARGEST = sys.float_info.max
+"""JSON's whole numbers have no limit, floats do."""
 
 CPU_CLOCK_HZ = 4.5e9
 CPU_FLOP_PER_CLOCK = {"fp32": 2 * 2 * 16}
@@ -22,7 +25,7 @@ CPU_MATRIX_FLOP_PER_CLOCK = 2048
 def peak_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
     """The peak that the manifest's environment gives for this dtype, or None."""
     value = _entry(manifest, dtype).get("flops_per_s")
-    return float(value) if isinstance(value, int | float) and 0 < value < math.inf else None
+    return float(value) if isinstance(value, int | float) and 0 < value <= LARGEST else None
 
 
 def why_no_peak(manifest: Manifest, dtype: str) -> str:
@@ -52,7 +55,7 @@ def implausible(record: Record, manifest: Manifest) -> str | None:
 def _cpu_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
     cpu = manifest.environment.get("cpu")
     cores = cpu.get("cores") if isinstance(cpu, dict) else None
-    if manifest.environment.get("device") != "cpu" or not isinstance(cores, int) or cores < 1:
+    if manifest.environment.get("device") != "cpu" or not isinstance(cores, int) or not 1 <= cores <= LARGEST:
         return None
     return cores * CPU_CLOCK_HZ * CPU_FLOP_PER_CLOCK.get(dtype, CPU_MATRIX_FLOP_PER_CLOCK)
 

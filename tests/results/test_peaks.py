@@ -58,6 +58,8 @@ def test_a_cpus_matrix_unit_may_be_as_fast_as_it_is():
         {"device": "cpu"},
         {"device": "cpu", "cpu": {"cores": None}},
         {"device": "cpu", "cpu": {"cores": 0}},
+        {"device": "cpu", "cpu": {"cores": 10**400}},
+        {"device": "cuda:0", "peaks": {"bf16": {"flops_per_s": 10**400}}},
     ],
 )
 def test_where_no_limit_is_known_everything_is_plausible(environment):
