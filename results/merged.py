@@ -64,6 +64,13 @@ class MergedRun(Run):
         """The missing trials of each run that lacks some: a merged folder cannot be resumed itself."""
         return dict(Counter(self.owners[case].path for _, case in self.missing()))
 
+    def sources(self) -> list[str]:
+        """The ids of the runs that any case is taken from, oldest first."""
+        return [part.manifest.run_id for part in reversed(_used(self.parts, self.owners))]
+
+    def took_s(self) -> None:
+        """None: several sessions have no one duration."""
+
     def manifest_of(self, case: Case, /) -> Manifest:
         """The manifest of the run that this case is taken from."""
         return self.owners[case].manifest
@@ -101,13 +108,21 @@ def _owners(parts: Sequence[Run]) -> dict[Case, Run]:
 
 
 def _merge_notes(parts: Sequence[Run], owners: dict[Case, Run]) -> list[str]:
-    used = [part for part in parts if any(owner is part for owner in owners.values())]
-    names = ", ".join(part.manifest.run_id for part in used)
-    notes = [f"{len(parts)} runs merged, every case from the newest that measured it: {names}"]
+    used = _used(parts, owners)
+    superseded = len(parts) - len(used)
+    notes = (
+        [f"{superseded} of {len(parts)} runs left out: every case of theirs was measured again later"]
+        if superseded
+        else []
+    )
     differing = sorted(set().union(*(_differences(used[0], part) for part in used[1:])))
     if differing:
         notes.append(f"the merged runs differ in {', '.join(differing)}: do not compare times across them")
     return notes
+
+
+def _used(parts: Sequence[Run], owners: dict[Case, Run]) -> list[Run]:
+    return [part for part in parts if any(owner is part for owner in owners.values())]
 
 
 def _part_notes(parts: Sequence[Run]) -> list[str]:

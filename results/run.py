@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 
 from results.codec import shortened
@@ -59,6 +62,24 @@ class Run:
         """How many trials are missing, by the folder to resume; empty when the run is whole."""
         count = len(self.missing())
         return {self.path: count} if count else {}
+
+    def sources(self) -> list[str]:
+        """The ids of the runs that cases are taken from, oldest first: its own, several where runs are merged."""
+        return [self.manifest.run_id]
+
+    def took_s(self) -> float | None:
+        """Seconds from the run's start to the end of its last trial; None where none says when it ended.
+
+        A pause before a run was resumed counts: nothing stored tells it from work.
+        """
+        start = _timestamp(self.manifest.created_utc)
+        ends = [
+            started + trial.elapsed_s
+            for trial in self.trials
+            if (started := _timestamp(trial.started_utc)) is not None and trial.elapsed_s is not None
+        ]
+        took = max(ends) - start if ends and start is not None else -1.0
+        return took if 0 <= took < math.inf else None
 
     def missing(self) -> list[tuple[int, Case]]:
         """(replicate, case) still to be measured; a case that failed once is settled and not tried again."""
@@ -148,6 +169,14 @@ def scan(file: IO[bytes] | FileIO) -> Lines:
         lines.whole_bytes += len(line)
         lines.unended = not ended
     return lines
+
+
+def _timestamp(utc: str | None) -> float | None:
+    """Seconds since 1970 of a stored time, which is in UTC also where it does not say so; None if unreadable."""
+    with suppress(ValueError, TypeError):
+        when = datetime.fromisoformat(utc or "")
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return None
 
 
 def _take(data: object, number: int, lines: Lines) -> None:

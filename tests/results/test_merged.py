@@ -98,8 +98,19 @@ def test_a_newer_failure_wins_over_an_older_time(tmp_path):
     assert frame["outcome"]["fused"] == "incorrect"
 
 
-def test_the_merge_is_told_and_names_its_runs(merged):
-    assert merged.notes == ["2 runs merged, every case from the newest that measured it: 2026-new, 2026-old"]
+def test_a_merge_names_the_runs_it_is_made_of_and_has_no_duration(merged):
+    assert merged.sources() == ["2026-old", "2026-new"]
+    assert merged.notes == []
+    assert merged.took_s() is None
+
+
+def test_a_run_that_no_case_is_taken_from_is_told_as_left_out(tmp_path):
+    stored(tmp_path, OLD, [trial(FUSED)])
+    stored(tmp_path, replace(OLD, run_id="2026-again", created_utc="2026-02-01T00:00:00Z"), [trial(FUSED)])
+    stored(tmp_path, NEW, trials(NEW))
+    merged = read(tmp_path)
+    assert merged.sources() == ["2026-again", "2026-new"]
+    assert merged.notes == ["1 of 3 runs left out: every case of theirs was measured again later"]
 
 
 def test_runs_of_different_machines_are_told_apart(tmp_path):

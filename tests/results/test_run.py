@@ -5,6 +5,7 @@ import io
 import json
 import re
 import warnings
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,6 +39,7 @@ def derive_everything(run):
         frame = run.frame()
         run.samples()
         run.missing()
+        run.took_s()
     assert len(frame) == len(run.records())
     assert all("\n" not in note for note in run.notes)
     return frame
@@ -55,6 +57,29 @@ def test_what_is_missing_comes_in_order_of_replicates(tmp_path):
     one, other = PLAN.cases
     assert run.missing() == [(0, other), (1, one), (1, other), (2, one), (2, other)]
     assert run.unfinished() == {run.path: 5}
+
+
+@pytest.mark.parametrize(
+    ("created_utc", "took_s"),
+    [
+        ("2026-01-02T03:04:05Z", 604.5),
+        ("2026-01-02T05:04:05+02:00", 604.5),
+        ("2026-01-02T03:04:05", 604.5),
+        ("2026-01-03T03:04:05Z", None),
+        ("yesterday", None),
+    ],
+)
+def test_a_run_took_the_time_from_its_start_to_the_end_of_the_trial_that_ended_last(
+    tmp_path, created_utc, took_s
+):
+    ends = (("2026-01-02T03:14:05+00:00", 4.5), ("2026-01-02T03:14:08Z", 1.0), (None, 9e9), ("?", 9e9))
+    some = [trial(case("fused"), n, started_utc=at, elapsed_s=s) for n, (at, s) in enumerate(ends)]
+    assert load(stored(tmp_path, replace(PLAN, created_utc=created_utc), some)).took_s() == took_s
+
+
+def test_without_a_trial_that_says_when_it_ended_a_run_has_no_duration(tmp_path):
+    unknown = [trial(case("fused"), started_utc=None), trial(case("per_head"), elapsed_s=None)]
+    assert load(stored(tmp_path, PLAN, unknown)).took_s() is None
 
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.OK])
