@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 HEADLINE_MODES = ("isolated", "eager", "graph")
 """Which mode a group is ranked by: the first of these that any of its cases was timed in."""
 
+WIDEST_SURE = 0.25
+"""A time known to no better than ± 25 % supports no ratio, also where intervals do not meet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """One case in its group; None is a value that is not known.
 
     `manifest` is that of the case's own run, `mode` the group's headline mode, `time` the case's estimate in
-    it, `speedup` the baseline's time over it, `peak_fraction` the share of the dtype's peak FLOP/s. `level`
+    it, `peak_fraction` the share of the dtype's peak FLOP/s. `baseline` is what its own run recorded of the
+    baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two apart. `level`
     says that its interval overlaps the fastest one's. `implausible` says why its time cannot be true, in
     whatever mode: such a case is neither the fastest nor level with it.
     """
@@ -42,7 +46,9 @@ class Standing:
     flops_per_s: float | None = None
     bytes_per_s: float | None = None
     peak_fraction: float | None = None
+    baseline: Record | None = None
     speedup: float | None = None
+    speedup_sure: bool = False
     implausible: str | None = None
 
     @property
@@ -91,6 +97,13 @@ def overlap(one: Estimate, other: Estimate) -> bool:
     return one.low_s <= other.high_s and other.low_s <= one.high_s
 
 
+def apart(one: Estimate, other: Estimate) -> bool:
+    """Whether these two surely differ: both intervals are known, neither is wide, and they share no point."""
+    widths = (one.half_width, other.half_width)
+    narrow = all(width is not None and width <= WIDEST_SURE for width in widths)
+    return narrow and not overlap(one, other)
+
+
 def _group(group: Sequence[Record], manifest_of: Callable[[Case], Manifest]) -> list[Standing]:
     """The records of one group with their times and rates, the fastest and those level with it marked."""
     mode = next((mode for mode in HEADLINE_MODES if any(mode in one.estimates for one in group)), None)
@@ -129,8 +142,9 @@ def _marked(standing: Standing, best: Estimate | None) -> Standing:
 def _compared(standing: Standing, baseline: Record | None) -> Standing:
     against = baseline.estimates.get(standing.mode or "") if baseline else None
     if standing.time is None or against is None:
-        return standing
-    return replace(standing, speedup=against.value_s / standing.time.value_s)
+        return replace(standing, baseline=baseline)
+    speedup = against.value_s / standing.time.value_s
+    return replace(standing, baseline=baseline, speedup=speedup, speedup_sure=apart(standing.time, against))
 
 
 def _baseline(manifest: Manifest, case: Case) -> str | None:

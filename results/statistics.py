@@ -31,6 +31,13 @@ class Estimate:
     samples: int = 0
     within_spread: float | None = None
 
+    @property
+    def half_width(self) -> float | None:
+        """Half the interval as a share of the value; None where there is no interval."""
+        if self.low_s is None or self.high_s is None or self.value_s <= 0:
+            return None
+        return (self.high_s - self.low_s) / 2 / self.value_s
+
 
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
     """Two samples that enclose the true median with at least this confidence, whatever the distribution.

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.ranking import overlap, standings
+from results.ranking import apart, overlap, standings
 from results.record import assemble
 from results.schema import Outcome
 from results.statistics import Estimate
@@ -62,6 +62,48 @@ def test_the_fastest_is_marked_and_what_is_level_with_it():
     found = three_of({"per_head": 4e-4, "fused": 1e-4, "other": 1.001e-4})
     assert [name for name, one in found.items() if one.is_fastest] == ["fused"]
     assert [name for name, one in found.items() if one.level] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "surely"),
+    [
+        ((0.9, 1.1), (1.2, 1.4), True),
+        ((0.9, 1.2), (1.2, 1.4), False),
+        ((0.7, 1.3), (9.0, 9.1), False),
+        ((0.75, 1.25), (9.0, 9.1), True),
+        ((None, None), (9.0, 9.1), False),
+    ],
+)
+def test_two_times_are_apart_where_narrow_intervals_share_no_point(one, other, surely):
+    first, second = (
+        Estimate(1.0 if bounds is one else sum(other) / 2, *bounds, replicates=3) for bounds in (one, other)
+    )
+    assert apart(first, second) is surely
+    assert apart(second, first) is surely
+
+
+def test_a_speedup_is_sure_only_where_the_baseline_is_apart():
+    found = three_of({"per_head": 4e-4, "fused": 1e-4, "other": 4.001e-4})
+    assert {name: one.speedup_sure for name, one in found.items()} == {
+        "per_head": False,
+        "fused": True,
+        "other": False,
+    }
+
+
+def test_one_replicate_makes_no_speedup_sure():
+    plan = manifest(CASES, replicates=1)
+    found = ranked([trial(case("per_head"), median_s=9e-4), trial(case("fused"))], plan)
+    assert found["fused"].speedup == pytest.approx(9.0)
+    assert not found["fused"].speedup_sure
+
+
+def test_a_standing_knows_what_its_run_recorded_of_the_baseline():
+    found = ranked([trial(case("fused")), trial(case("per_head"), outcome=Outcome.CRASHED)])
+    assert found["fused"].baseline.outcome is Outcome.CRASHED
+    assert found["fused"].speedup is None
+    alone = ranked([trial(case("fused"))], manifest([case("fused")]))
+    assert alone["fused"].baseline is None
 
 
 def test_an_implausible_case_is_not_the_fastest_nor_level_and_keeps_its_numbers():

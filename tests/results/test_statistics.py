@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from scipy.stats import t as student
 
-from results.statistics import estimate, median_interval, pooled, relative_half_width, relative_iqr
+from results.statistics import Estimate, estimate, median_interval, pooled, relative_half_width, relative_iqr
 
 times = st.floats(1e-9, 1e3)
 some_times = st.lists(times, min_size=1, max_size=12)
@@ -80,6 +80,14 @@ def test_nineteen_of_twenty_intervals_contain_the_true_time(replicates):
     medians = np.exp(np.random.default_rng(7).normal(math.log(1e-4), 0.01, size=(3000, replicates)))
     held = [known.low_s <= 1e-4 <= known.high_s for known in (estimate(list(row)) for row in medians)]
     assert np.mean(held) == pytest.approx(0.95, abs=0.012)  # three standard errors of 3,000 trials
+
+
+def test_the_half_width_of_an_estimate_is_half_its_interval_over_its_value():
+    assert Estimate(2.0, 1.9, 2.3, replicates=3).half_width == pytest.approx(0.1)
+
+
+def test_one_replicate_has_no_half_width():
+    assert estimate([2.0]).half_width is None
 
 
 def test_a_median_interval_is_made_of_the_binomials_order_statistics():
