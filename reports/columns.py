@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FASTEST_MARK, LEVEL_MARK, IMPLAUSIBLE_MARK = "▸", "≈", "!"
+FASTEST_MARK, LEVEL_MARK, IMPLAUSIBLE_MARK, UNSURE_MARK = "▸", "≈", "!", "~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,10 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
         Column(
             modes.pop() if len(modes) == 1 else "time",
             lambda best: scale(best.row.time.value_s if best.row.time else None, 4),
+            expendable=1,
         ),
-        Column("±", lambda best: _interval(best.row), expendable=2),
-        Column("× base", lambda best: _speedup(best.row), expendable=1),
+        Column("±", lambda best: _interval(best.row), expendable=3),
+        Column("× base", lambda best: _speedup(best.row), expendable=2),
         Column("lead", _lead),
         Column("runner-up", _runner_up, left=True, least=12),
     )
@@ -87,7 +88,7 @@ def case_title(case: Case) -> list[str]:
         plain(f"{case.stage} {case.direction}"),
         f"batch {case.batch}",
         f"seq_len {case.seq_len}",
-        f"d_model {case.d_model} = {case.n_head}×{case.head_dim}",
+        f"d_model {_width(case)}",
         "causal" if case.causal else "full",
         plain(case.dtype),
     ]
@@ -104,11 +105,16 @@ def _telling(cases: Sequence[Case]) -> list[tuple[str, Callable[[Case], str]]]:
         ("direction", lambda case: plain(case.direction)),
         ("batch", lambda case: str(case.batch)),
         ("seq_len", lambda case: str(case.seq_len)),
-        ("heads", lambda case: f"{case.n_head}×{case.head_dim}"),
+        ("d_model", _width),
         ("mask", lambda case: "causal" if case.causal else "full"),
         ("dtype", lambda case: plain(case.dtype)),
     )
     return [(title, text) for title, text in properties if len(set(map(text, cases))) > 1]
+
+
+def _width(case: Case) -> str:
+    """`768 = 12×64`: d_model = n_head × head_dim."""
+    return f"{case.d_model} = {case.n_head}×{case.head_dim}"
 
 
 def _case_column(title: str, text: Callable[[Case], str]) -> Column[Fastest]:
@@ -116,12 +122,16 @@ def _case_column(title: str, text: Callable[[Case], str]) -> Column[Fastest]:
 
 
 def _lead(best: Fastest) -> str:
-    """`3.1 % over`, `3.10 × over` from twice as fast on, `level with` where the intervals meet: then the name."""
+    """`3.1 % over`, `3.10 × over` from twice as fast on, `~3.1 % over` where that is unsure: then the name.
+
+    Where the intervals meet it is `level with`.
+    """
     if best.lead is None:
         return MISSING
     if best.level:
         return "level with"
-    return f"{units.ratio(best.lead) if best.lead >= 2 else units.percent(best.lead - 1)} over"
+    lead = units.ratio(best.lead) if best.lead >= 2 else units.percent(best.lead - 1)
+    return f"{'' if best.lead_sure else UNSURE_MARK}{lead} over"
 
 
 def _runner_up(best: Fastest) -> str:
@@ -189,8 +199,7 @@ def _emphasis(row: Standing) -> str:
 
 
 def _interval(row: Standing) -> str:
-    time = row.time
-    return units.interval(units.half_width(time.value_s, time.low_s, time.high_s) if time else None)
+    return units.interval(row.time.half_width if row.time else None)
 
 
 def _other_mode(mode: str, headline: str | None, scale: units.Scale) -> Callable[[Standing], str]:
@@ -204,7 +213,9 @@ def _other_mode(mode: str, headline: str | None, scale: units.Scale) -> Callable
 def _speedup(row: Standing) -> str:
     if row.is_baseline and row.speedup:
         return "base"
-    return units.significant(row.speedup, 3) if row.speedup else MISSING
+    if not row.speedup:
+        return MISSING
+    return ("" if row.speedup_sure else UNSURE_MARK) + units.significant(row.speedup, 3)
 
 
 def _busy(row: Standing) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reports.remarks import Remark, remarks_of, shared
+from reports.remarks import Remark, absence, left_out_everywhere, remarks_of, shared
+from results.ranking import apart
 from results.schema import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from results.ranking import Standing
     from results.run import Run
     from results.schema import Case, Manifest
@@ -20,10 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupTable:
-    """The cases of one stage × shape × direction, shortest time first; then those without a time."""
+    """The cases of one stage × shape × direction, shortest time first; then those without a time.
+
+    `left_out` are cases that are absent from every group of the stage alike: the report's remarks name them.
+    """
 
     rows: tuple[Standing, ...]
     remarks: tuple[Remark, ...]
+    left_out: tuple[Standing, ...] = ()
 
     @property
     def case(self) -> Case:
@@ -40,7 +47,9 @@ class GroupTable:
 class Fastest:
     """A group's winner among its plausible cases, and how it leads.
 
-    `lead` is the runner-up's time over its own, `level` that their intervals overlap.
+    `lead` is the runner-up's time over its own, `level` that their intervals overlap, `lead_sure` that it is
+    a ratio to rely on. `clear` says that the intervals keep it apart from everything else in its group. Times
+    of two runs decide nothing: sessions differ by more than intervals tell.
     """
 
     row: Standing
@@ -48,12 +57,15 @@ class Fastest:
     runner_up: Standing | None
     lead: float | None
     level: bool
+    lead_sure: bool
+    clear: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that is shown of one run. `groups` is in plan order, `fastest` has those with a time.
 
+    `sources` are the ids of the runs it was merged from, oldest first, `took_s` is what one run took.
     `unfinished` maps the folder of each run that can be resumed to how many trials it lacks.
     """
 
@@ -64,11 +76,13 @@ class Report:
     notes: tuple[str, ...]
     location: str
     unfinished: dict[str, int]
+    sources: tuple[str, ...]
+    took_s: float | None
 
     @property
     def rows(self) -> tuple[Standing, ...]:
         """Every case of every group."""
-        return tuple(row for group in self.groups for row in group.rows)
+        return tuple(row for group in self.groups for row in (*group.rows, *group.left_out))
 
 
 def from_run(run: Run) -> Report:
@@ -76,16 +90,19 @@ def from_run(run: Run) -> Report:
     rows: dict[str, list[Standing]] = {}
     for row in run.standings():
         rows.setdefault(row.record.case.group, []).append(row)
-    groups = tuple(GroupTable(tuple(sorted(group, key=_order)), remarks_of(group)) for group in rows.values())
+    left_out = left_out_everywhere(list(rows.values()))
+    groups = tuple(_table(group, left_out) for group in rows.values())
     everywhere = shared([group.remarks for group in groups if any(row.time for row in group.rows)])
     return Report(
         manifest=run.manifest,
         groups=tuple(_without(group, everywhere) for group in groups),
         fastest=tuple(best for best in map(fastest, groups) if best),
-        remarks=everywhere,
+        remarks=(*left_out, *everywhere),
         notes=tuple(run.notes),
         location=str(run.path),
         unfinished={str(path): missing for path, missing in run.unfinished().items()},
+        sources=tuple(run.sources()),
+        took_s=run.took_s(),
     )
 
 
@@ -96,8 +113,28 @@ def fastest(group: GroupTable) -> Fastest | None:
         return None
     winner, *others = timed
     second = others[0] if others else None
-    lead = second.time.value_s / winner.time.value_s if second and second.time and winner.time else None
-    return Fastest(winner, group.mode, second, lead, bool(second and second.level))
+    if not (second and second.time and winner.time):
+        return Fastest(winner, group.mode, None, None, level=False, lead_sure=False, clear=False)
+    one_run = second.record.run_id == winner.record.run_id
+    intervals = winner.time.half_width is not None and second.time.half_width is not None
+    return Fastest(
+        winner,
+        group.mode,
+        second,
+        lead=second.time.value_s / winner.time.value_s,
+        level=second.level,
+        lead_sure=one_run and apart(winner.time, second.time),
+        clear=one_run and intervals and not any(row.level for row in others),
+    )
+
+
+def _table(rows: Sequence[Standing], left_out: Sequence[Remark]) -> GroupTable:
+    """The group's cases, but for those that `left_out` tells of."""
+    stage = rows[0].record.case.stage
+    told = {(name, one.kind, one.text) for one in left_out if one.stage == stage for name in one.variants}
+    kept = [row for row in rows if absence(row) not in told]
+    absent = tuple(row for row in rows if absence(row) in told)
+    return GroupTable(tuple(sorted(kept, key=_order)), remarks_of(kept), absent)
 
 
 def _without(group: GroupTable, said: tuple[Remark, ...]) -> GroupTable:

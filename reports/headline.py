@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from reports import units
-from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, short_title
-from reports.remarks import IMPLAUSIBLE, outcome_label
+from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, UNSURE_MARK, short_title
+from reports.remarks import IMPLAUSIBLE, LEFT_OUT, outcome_label
 from reports.text import count, plain, shorten
+from results.schema import Outcome
 
 if TYPE_CHECKING:
     from reports.content import Report
@@ -56,6 +57,10 @@ def legend(report: Report) -> list[str]:
         (any(row.peak_fraction for row in rows), "peak: share of the device's peak rate"),
         (any(row.speedup for row in rows), "× base: speed over the baseline's"),
         (
+            _any_unsure(report),
+            f"{UNSURE_MARK}: intervals overlap, exceed ± 25 % or are unknown, or runs differ",
+        ),
+        (
             any(row.record.peak_delta_bytes is not None for row in rows),
             "memory: a call's peak above what is resident",
         ),
@@ -76,6 +81,22 @@ def outcomes(report: Report) -> list[str]:
         *(f"{n:,} {label}" for label, n in counts.most_common()),
         *([f"{doubted:,} implausibly fast"] if doubted else []),
     ]
+
+
+def certainty(report: Report) -> str | None:
+    """What must be said of the winners where chance may have picked them; None where most are clear."""
+    contested = [best for best in report.fastest if best.runner_up]
+    unclear = sum(not best.clear for best in contested)
+    if contested and all(row.time.half_width is None for row in report.rows if row.time):
+        return "one replicate: no intervals, the order may be chance"
+    if not unclear or 3 * unclear < len(contested):
+        return None
+    noun = "group" if len(contested) == len(report.fastest) else "contested group"
+    have = "has" if unclear == 1 else "have"
+    return (
+        f"{unclear} of {count(len(contested), noun)} {have} no clear winner: "
+        "close other programs, or measure longer (--budget, --replicates)"
+    )
 
 
 def failures(report: Report) -> list[str]:
@@ -144,14 +165,28 @@ def _software(manifest: Manifest) -> list[str]:
 
 def _measured(report: Report) -> list[str]:
     manifest = report.manifest
-    budget_s = manifest.settings.get("budget_s")
+    tried = sum(row.outcome not in (*LEFT_OUT, None) for row in report.rows)
+    cases = f"{tried:,} of {count(len(report.rows), 'case')} in {count(len(report.groups), 'group')}"
+    if len(report.sources) > 1:
+        return _known(cases, _merged(report.sources))
+    budget_s, took_s = manifest.settings.get("budget_s"), report.took_s
+    spent = [
+        *([f"budget {budget_s:g} s"] if budget_s else []),
+        *([f"took {units.elapsed(took_s)}"] if took_s is not None else []),
+    ]
     fresh = "in a fresh process" if manifest.replicates == 1 else "each a fresh process"
-    return _known(
-        f"{count(len(report.rows), 'case')} in {count(len(report.groups), 'group')}",
-        f"{count(manifest.replicates, 'replicate')}, {fresh}",
-        budget_s and f"budget {budget_s:g} s",
-        manifest.created_utc,
-    )
+    replicates = f"{count(manifest.replicates, 'replicate')}, {fresh}"
+    return _known(cases, replicates, ", ".join(spent), manifest.created_utc)
+
+
+def _merged(sources: tuple[str, ...]) -> str:
+    ids = ", ".join(sources) if len(sources) <= 2 else f"{sources[0]} … {sources[-1]}"
+    return f"merged {len(sources)} runs, newest of each case: {ids}"
+
+
+def _any_unsure(report: Report) -> bool:
+    leads = any(best.lead and not best.level and not best.lead_sure for best in report.fastest)
+    return leads or any(row.speedup and not row.is_baseline and not row.speedup_sure for row in report.rows)
 
 
 def _on_gpu(environment: dict[str, Any]) -> bool:
@@ -183,8 +218,7 @@ def _peak(name: str, peak: dict[str, Any]) -> str:
 
 def _precision(report: Report) -> list[str]:
     times = [row.time for row in report.rows if row.time]
-    widths = [units.half_width(time.value_s, time.low_s, time.high_s) for time in times]
-    known = [width for width in widths if width is not None]
+    known = [time.half_width for time in times if time.half_width is not None]
     if not times:
         return ["nothing was timed"]
     if not known:
@@ -198,13 +232,17 @@ def _precision(report: Report) -> list[str]:
 
 
 def _verified(report: Report) -> list[str]:
-    checks = [row.record.verifications for row in report.rows if row.record.verifications]
-    if not checks:
+    timed = [row.record.verifications for row in report.rows if row.record.estimates]
+    wrong = sum(row.outcome is Outcome.INCORRECT for row in report.rows)
+    if not any(timed) and not wrong:
         return ["nothing was compared with the reference"]
-    agreed = sum(all(check.passed for check in of_case) for of_case in checks)
-    both = {"before", "after"} <= {check.when for of_case in checks for check in of_case}
+    agreed = sum(bool(checks) and all(check.passed for check in checks) for checks in timed)
+    both = {"before", "after"} <= {check.when for checks in timed for check in checks}
     when = ", before and after timing" if both else ""
-    return [f"{agreed} of {count(len(checks), 'case')} agree with the reference{when}"]
+    return _known(
+        timed and f"{agreed:,} of {count(len(timed), 'timed case')} agree with the reference{when}",
+        wrong and f"{wrong:,} {'disagrees and has' if wrong == 1 else 'disagree and have'} no time",
+    )
 
 
 def _known(*parts: object) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reports import headline
 from reports.columns import case_title, fastest_grid, group_grids
-from reports.text import count, listing, plain, shorten
+from reports.text import count, plain, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from reports.content import Report
     from reports.remarks import Remark
 
-# Entities hold inside and outside a table, where GitHub reads a backslash before a pipe in two ways.
-_ENTITIES = {character: f"&#{ord(character)};" for character in "\\`*[]()<>&|~$!{}"}
+# Entities hold inside and outside a table, where GitHub reads a backslash before a pipe in two ways. Only what
+# acts is escaped: `(` and `!` need a bracket beside them, and `>` quotes at a line's start only, where no
+# foreign text ever stands.
+_ENTITIES = {character: f"&#{ord(character)};" for character in "\\`*[]<&|$"}
 # A comment after it breaks a mention or an issue's number without changing what is read.
 _ENTITIES |= {"@": "@<!-- -->", "#": "#<!-- -->"}
+# `~1.3` can open what is struck through but never close it: all other tildes are escaped.
+_STRIKING = re.compile(r"(?<!\S)~(?=\d)|(~)")
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 
 
@@ -31,15 +35,16 @@ def to_markdown(report: Report) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` as one line that GitHub shows as it is: no markup, link, mention or HTML in it acts."""
+    """`text` as it must stand inside a line for GitHub to show it: no markup, link, mention or HTML in it acts."""
     line = "".join(_ENTITIES.get(character, character) for character in plain(text))
+    line = _STRIKING.sub(lambda found: "&#126;" if found[1] else "~", line)
     return _EMPHASIS.sub("&#95;", line).replace("://", ":<!-- -->//")
 
 
 def _head(report: Report) -> Iterator[str]:
     yield from (f"> **{escape(notice)}**" for notice in headline.notices(report))
     lines = [(label, " · ".join(parts)) for label, parts in headline.header(report)]
-    lines += [("remark", f"{remark.kind}: {shorten(remark.text)}") for remark in report.remarks]
+    lines += [("remark", f"{remark.kind}: {remark.sentence}") for remark in report.remarks]
     yield _bullets(f"**{label}** {escape(text)}" for label, text in lines)
     yield escape(" · ".join(headline.legend(report)))
 
@@ -55,6 +60,7 @@ def _fastest(report: Report) -> Iterator[str]:
     if report.fastest:
         yield "### fastest of each group"
         yield _table(fastest_grid(report))
+        yield escape(headline.certainty(report) or "")
 
 
 def _closing(report: Report) -> Iterator[str]:
@@ -89,7 +95,7 @@ def _table(grid: Grid[Any]) -> str:
 
 
 def _remark(remark: Remark) -> str:
-    return f"{escape(remark.kind)} – {escape(listing(remark.variants))}: {escape(shorten(remark.text))}"
+    return f"{escape(remark.kind)} – {escape(remark.sentence)}"
 
 
 def _bullets(lines: Iterable[str]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from reports import units
+from reports.text import listing, plain, shorten
 from results.peaks import peak_flops_per_s, why_no_peak
 from results.schema import MODES, Outcome
 
@@ -18,21 +19,40 @@ if TYPE_CHECKING:
 IMPLAUSIBLE = "implausible"
 """The kind of remark that must not be overlooked."""
 
+FROM_RUN = "from run"
+"""The kind of remark that tells whose rows are whose where a group holds those of several runs."""
+
 FLOOR_SHARE = 1 / 5
 """Where an empty bracket takes more of a sample than this, what brackets cost shows in the time."""
+
+
+LEFT_OUT = (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED)
+"""Outcomes of cases that were never tried."""
+
+Absence: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
     """`text` holds for `variants`; `kind` names the outcome, the missing value or the flag.
 
-    `universal` says that it holds for every ok case of its group. Without variants it holds for the run.
+    `universal` says that it holds for every ok case of its group. Without variants it holds for the run, with
+    a `stage` for these variants in all groups of that stage.
     """
 
     kind: str
     text: str
     variants: tuple[str, ...] = ()
     universal: bool = False
+    stage: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Whom it is about and what is said of them, made plain."""
+        where = f" in {plain(self.stage)}" if self.stage else ""
+        return (
+            f"{listing(self.variants)}{where}: {shorten(self.text)}" if self.variants else shorten(self.text)
+        )
 
 
 def outcome_label(outcome: Outcome | None) -> str:
@@ -43,16 +63,19 @@ def outcome_label(outcome: Outcome | None) -> str:
 def remarks_of(rows: Sequence[Standing]) -> tuple[Remark, ...]:
     """Everything to be said of one group's cases: what is wrong first, then what is missing."""
     about: dict[tuple[str, str], list[str]] = {}
+    mixed = len({row.record.run_id for row in rows}) > 1
     for row in rows:
         for said in _wrong(row):
             about.setdefault(said, []).append(row.variant)
+    for row in rows if mixed else ():
+        about.setdefault((FROM_RUN, row.record.run_id), []).append(row.variant)
     ok = [row for row in rows if row.outcome is Outcome.OK]
     for row in ok:
-        for said in (*_times(row), *_floors(row.record), *_comparisons(row), *_sensors(row.record)):
+        for said in (*_times(row), *_floors(row.record), *_comparisons(row, mixed), *_sensors(row.record)):
             about.setdefault(said, []).append(row.variant)
     everyone = {row.variant for row in ok}
     return tuple(
-        Remark(kind, text, tuple(variants), universal=everyone == set(variants))
+        Remark(kind, text, tuple(variants), universal=everyone == set(variants) and kind != FROM_RUN)
         for (kind, text), variants in about.items()
     )
 
@@ -68,9 +91,34 @@ def shared(groups: Sequence[Sequence[Remark]]) -> tuple[Remark, ...]:
     )
 
 
+def left_out_everywhere(groups: Sequence[Sequence[Standing]]) -> tuple[Remark, ...]:
+    """What each stage leaves out in every group of its, with one outcome and one reason, to be said once.
+
+    A stage with a group of which nothing else would be left keeps them all.
+    """
+    of_stage: dict[str, list[dict[Absence, None]]] = {}
+    for rows in groups:
+        absent = dict.fromkeys(absence(row) for row in rows if row.outcome in LEFT_OUT)
+        kept = absent if len(absent) < len(rows) else {}
+        of_stage.setdefault(rows[0].record.case.stage, []).append(kept)
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for stage, absences in of_stage.items():
+        for variant, kind, text in absences[0]:
+            if all((variant, kind, text) in absent for absent in absences):
+                found.setdefault((stage, kind, text), []).append(variant)
+    return tuple(
+        Remark(kind, text, tuple(variants), stage=stage) for (stage, kind, text), variants in found.items()
+    )
+
+
+def absence(row: Standing) -> Absence:
+    """(variant, outcome in words, reason) of a case without a time."""
+    return row.variant, outcome_label(row.outcome), row.record.reason or "no reason was stored"
+
+
 def _wrong(row: Standing) -> Iterator[tuple[str, str]]:
     if row.outcome not in (Outcome.OK, None):
-        yield outcome_label(row.outcome), row.record.reason or "no reason was stored"
+        yield absence(row)[1:]
     if row.implausible:
         yield IMPLAUSIBLE, row.implausible
 
@@ -102,12 +150,23 @@ def _floors(record: Record) -> Iterator[tuple[str, str]]:
             )
 
 
-def _comparisons(row: Standing) -> Iterator[tuple[str, str]]:
+def _comparisons(row: Standing, mixed: bool) -> Iterator[tuple[str, str]]:
     case, manifest = row.record.case, row.manifest
     if peak_flops_per_s(manifest, case.dtype) is None:
         yield "no share of peak", why_no_peak(manifest, case.dtype)
     if row.time and row.speedup is None:
-        yield "no ×", f"the baseline {manifest.baselines.get(case.stage)} has no {row.mode} time"
+        yield "no ×", _why_no_speedup(row, f"run {row.record.run_id}" if mixed else "this run")
+
+
+def _why_no_speedup(row: Standing, run: str) -> str:
+    stage, baseline = row.record.case.stage, row.baseline
+    name = row.manifest.baselines.get(stage)
+    if name is None:
+        return f"{run} names no baseline of the stage {stage}"
+    if baseline is None:
+        return f"the baseline {name} was not part of {run}"
+    ended = "" if baseline.outcome is Outcome.OK else f": {outcome_label(baseline.outcome)}"
+    return f"the baseline {name} has no {row.mode} time{ended}"
 
 
 def _sensors(record: Record) -> Iterator[tuple[str, str]]:

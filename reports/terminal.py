@@ -15,7 +15,7 @@ from reports import headline
 from reports.columns import Grid, case_title, fastest_grid, group_grids
 from reports.layout import Layout, fit, lines
 from reports.remarks import IMPLAUSIBLE
-from reports.text import count, listing, pack, plain, shorten
+from reports.text import count, pack, plain, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _header(report: Report, out: _Printer) -> None:
     for label, parts in headline.header(report):
         out.packed(parts, label=f"{label:<11}")
     for number, remark in enumerate(report.remarks):
-        out.wrapped(f"{remark.kind}: {shorten(remark.text)}", label=f"{'' if number else 'remarks':<11}")
+        out.wrapped(f"{remark.kind}: {remark.sentence}", label=f"{'' if number else 'remarks':<11}")
     legend = headline.legend(report)
     if legend:
         out.line()
@@ -107,15 +107,21 @@ def _groups(report: Report, out: _Printer) -> None:
         _remarks(group.remarks, out)
     if layout.dropped:
         out.line()
-        out.wrapped(f"left out in {out.width} columns: {', '.join(layout.dropped)}", "dim")
+        _dropped(layout, out)
 
 
 def _fastest(report: Report, out: _Printer) -> None:
     if report.fastest:
         grid = fastest_grid(report)
+        layout = fit([grid], out.width)
         out.line()
         out.line("fastest of each group", "bold")
-        _grid(grid, fit([grid], out.width), out)
+        _grid(grid, layout, out)
+        if doubt := headline.certainty(report):
+            out.wrapped(doubt, "yellow")
+        if layout.dropped:
+            out.line()
+            _dropped(layout, out)
 
 
 def _closing(report: Report, out: _Printer) -> None:
@@ -143,6 +149,10 @@ def _closing(report: Report, out: _Printer) -> None:
     out.line(f"show again: python -m harness report {path}")
 
 
+def _dropped(layout: Layout, out: _Printer) -> None:
+    out.wrapped(f"left out in {out.width} columns: {', '.join(layout.dropped)}", "dim")
+
+
 def _grid(grid: Grid[Any], layout: Layout, out: _Printer) -> None:
     for text, emphasis in lines(grid, layout):
         out.line(text, STYLES[emphasis])
@@ -151,6 +161,5 @@ def _grid(grid: Grid[Any], layout: Layout, out: _Printer) -> None:
 def _remarks(remarks: Sequence[Remark], out: _Printer) -> None:
     indent = max((len(remark.kind) for remark in remarks), default=0)
     for remark in remarks:
-        names = f"{listing(remark.variants)}: " if remark.variants else ""
         style = STYLES["implausible"] if remark.kind == IMPLAUSIBLE else "dim"
-        out.wrapped(names + shorten(remark.text), style, label=f"    {remark.kind:<{indent}}  ")
+        out.wrapped(remark.sentence, style, label=f"    {remark.kind:<{indent}}  ")

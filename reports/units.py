@@ -92,11 +92,15 @@ def percent(fraction: float | None) -> str:
     return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
 
 
-def half_width(value: float, low: float | None, high: float | None) -> float | None:
-    """Half the interval as a share of the value; None where there is no interval."""
-    if not (_known(low) and _known(high)) or value <= 0:
-        return None
-    return (high - low) / 2 / value
+def elapsed(seconds: float) -> str:
+    """`8 s`, `10 min 4 s`, `1 h 3 min`: what a clock on the wall tells."""
+    minutes, rest_s = divmod(round(seconds), 60)
+    hours, rest_min = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {rest_min} min"
+    if minutes:
+        return f"{minutes} min {rest_s} s"
+    return f"{rest_s} s" if rest_s else "less than 1 s"
 
 
 def interval(share: float | None) -> str:

@@ -41,8 +41,9 @@ def test_a_run_without_a_plausible_time_has_no_winner() -> None:
 def test_a_run_without_trials_says_so_everywhere(width: int) -> None:
     cases = [builders.case(variant) for variant in ("per_head", "fused")]
     text = runs.rendered(narrow(runs.run([], cases)), width)
-    assert "measured   2 cases in 1 group · 3 replicates, each a fresh process" in text
+    assert "measured   0 of 2 cases in 1 group · 3 replicates, each a fresh process" in text
     assert "precision  nothing was timed" in text
+    assert "took" not in text
     assert "verified   nothing was compared with the reference" in text
     assert "\n2 cases · 2 not measured\nunfinished: 6 trials missing; measure what is missing with\n" in text
     assert max(map(cell_len, text.splitlines())) <= width
@@ -56,6 +57,11 @@ def test_of_merged_runs_each_unfinished_one_is_resumed_by_its_own_path(tmp_path:
     for of in (first, second):
         builders.stored(tmp_path, of, builders.trials(of)[:2])
     text = runs.rendered(read(tmp_path))
+    assert (
+        "measured   2 of 2 cases in 1 group · merged 2 runs, newest of each case: run-per_head, run-fused\n"
+        in text
+    )
+    assert "budget 120 s" not in text
     assert "unfinished: 2 trials missing" in text
     for name in ("per_head", "fused"):
         assert f"\n  python -m harness run --resume {tmp_path / f'run-{name}'}\n" in text

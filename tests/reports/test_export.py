@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from reports import export, markdown
 from reports.text import plain
@@ -106,7 +107,34 @@ def test_escaped_text_reads_as_it_was_and_holds_nothing_active(foreign: str) -> 
     escaped = markdown.escape(foreign)
     assert shown(escaped) == plain(foreign)
     assert not re.search(r"[@#](?!<!-- -->|\d+;)", escaped)
-    assert not re.search(r"[\\`*\[\]()|~$!{}<>\n]", escaped.replace("<!-- -->", ""))
+    assert not re.search(r"[\\`*\[\]|$<\n]", escaped.replace("<!-- -->", ""))
+    assert not re.search(r"(?<=\S)~|~(?=\D|$)", escaped)
+
+
+markup = st.text(st.sampled_from("\\`*[]()<>&|~$!{}_@#:/-+=.1a \n")) | st.text()
+
+
+@given(markup)
+def test_a_markdown_parser_finds_only_text_in_escaped_text(foreign: str) -> None:
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    table = f"| title {markdown.escape(foreign)} |\n| :-- |\n| {markdown.escape(foreign)} |"
+    bullet = f"- **label** {markdown.escape(foreign)}"
+    for source, blocks in ((table, 1 + 1), (bullet, 1)):
+        tokens = [token for token in parser.parse(source) if token.type == "inline"]
+        assert len(tokens) == blocks
+        for token in tokens:
+            found = [
+                child for child in token.children or () if child.type not in ("strong_open", "strong_close")
+            ]
+            assert {child.type for child in found} <= {"text", "html_inline", "text_special"}
+            text = "".join(child.content for child in found if child.type != "html_inline")
+            assert text.removeprefix("title").removeprefix("label").strip() == plain(foreign)
+
+
+def test_intervals_and_unsure_ratios_stay_readable_in_the_source() -> None:
+    for text in (">100 %", "~1.31", "~3.26 × over", "989 TFLOP/s at 1830 MHz (datasheet)", "what?!"):
+        assert markdown.escape(text) == text
+    assert markdown.escape("~~struck~~ a~1~") == "&#126;&#126;struck&#126;&#126; a&#126;1&#126;"
 
 
 def test_names_with_underscores_stay_readable_in_the_source() -> None:

@@ -152,7 +152,7 @@ def test_a_cpu_run_says_so_first_and_shows_only_what_a_cpu_has() -> None:
     text = runs.rendered(runs.cpu_run())
     assert text.startswith("! no CUDA device: measuring the CPU\n")
     assert table(text, "qkv forward")[0].split() == ["variant", "eager", "±", "GFLOP/s", "×", "base"]
-    assert "remarks    no share of peak: no fp32 peak is known for this device" in text
+    assert "           no share of peak: no fp32 peak is known for this device\n" in text
     assert text.count("not counted on a CPU") == 1
 
 
@@ -174,7 +174,11 @@ def test_any_cuda_device_is_a_gpu_and_cudnn_s_number_is_read() -> None:
 def test_one_replicate_shows_no_interval_and_warns() -> None:
     text = runs.rendered(runs.cpu_run(1))
     assert "precision  1 replicate: no interval, so a difference may be chance" in text
-    assert "±" not in text
+    assert "±:" not in text
+    assert "one replicate: no intervals, the order may be chance" in table(text, "fastest of each group")
+    ratios = [row.split()[-1] for row in table(text, "qkv forward")[1:]]
+    assert ratios == ["~3.44", "~3.34", "base"]
+    assert "~3.44   ~3.1 % over  fused_qkv" in table(text, "fastest of each group")[1]
 
 
 @pytest.mark.parametrize("environment", [{}, {"device": "cuda", "gpu": None, "torch": None, "peaks": None}])
@@ -196,7 +200,10 @@ def test_the_summary_breaks_no_built_in_name(width: int) -> None:
 def test_every_outcome_stands_in_its_row_with_its_reason_below() -> None:
     text = runs.rendered(runs.every_outcome())
     rows = table(text, "qkv forward")
-    for outcome in list(Outcome)[1:]:
+    for outcome in (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED):
+        assert f"{outcome.value}: is_{outcome.value} in qkv: why: {outcome.value}\n" in text
+        assert not any(outcome.value in row for row in rows)
+    for outcome in list(Outcome)[1:5]:
         label = outcome.value.replace("_", " ")
         assert any(re.fullmatch(rf"  is_{outcome.value} +{label}", row) for row in rows)
         assert any(

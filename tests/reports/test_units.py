@@ -80,13 +80,24 @@ def test_a_share_that_is_not_zero_never_reads_as_zero(fraction: float | None, te
     assert units.percent(fraction) == text
 
 
-def test_an_interval_is_half_its_width_over_the_value() -> None:
-    assert units.half_width(2.0, 1.9, 2.3) == pytest.approx(0.1)
-
-
 def test_one_replicate_has_no_interval() -> None:
-    assert units.half_width(2.0, None, None) is None
     assert units.interval(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.3, "less than 1 s"),
+        (8.4, "8 s"),
+        (59.6, "1 min 0 s"),
+        (604.0, "10 min 4 s"),
+        (3599.7, "1 h 0 min"),
+        (3 * 3600 + 250, "3 h 4 min"),
+        (90_000, "25 h 0 min"),
+    ],
+)
+def test_time_on_the_wall_is_told_in_two_units_at_most(seconds: float, text: str) -> None:
+    assert units.elapsed(seconds) == text
 
 
 def test_an_interval_wider_than_its_value_says_only_that() -> None:

@@ -1,0 +1,73 @@
+"""What is said around the tables: how sure the winners are, counts that agree, what every group lacks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from results.schema import Outcome
+from tests.reports import runs
+from tests.reports.test_terminal import WIDTHS, table
+from tests.results import builders
+
+if TYPE_CHECKING:
+    from results.run import Run
+
+
+def noisy_run() -> Run:
+    """Three groups of two variants each: one clear, two where the intervals overlap."""
+    scatter = (1.0, 1.3, 1.7)
+    return runs.run(
+        builders.trial(
+            builders.case(variant, batch=batch), n, median_s=time_s * (scatter[n] if batch > 1 else 1.0)
+        )
+        for batch in (1, 2, 4)
+        for n in range(3)
+        for variant, time_s in (("per_head", 1.5e-4), ("fused", 1e-4))
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_where_a_third_of_the_groups_are_noise_the_summary_says_so_and_what_helps(width: int) -> None:
+    text = runs.rendered(noisy_run(), width)
+    rows = table(text, "fastest of each group")
+    assert " ".join(rows[4:]) == (
+        "2 of 3 groups have no clear winner: close other programs, or measure longer (--budget, --replicates)"
+    )
+    winners = [table(text, f"qkv forward · batch {batch} ")[1] for batch in (1, 2, 4)]
+    ratios = [found[0] for winner in winners if (found := re.findall(r"~?1\.50\b", winner))]
+    assert ratios == ["1.50", "~1.50", "~1.50"]
+    assert "~: intervals overlap, exceed ± 25 % or are unknown, or runs differ" in text
+
+
+def test_the_header_counts_what_was_tried_and_tells_budget_and_time_taken() -> None:
+    text = runs.rendered(runs.cpu_run(settings={"budget_s": 75.0}, created_utc="2026-01-02T02:54:01Z"))
+    assert "measured   6 of 9 cases in 2 groups · 3 replicates, each a fresh process\n" in text
+    assert "           budget 75 s, took 10 min 5 s · 2026-01-02T02:54:01Z\n" in text
+    assert "verified   6 of 6 timed cases agree with the reference, before and after timing\n" in text
+    assert "\n9 cases · 6 ok · 3 unavailable\n" in text
+
+
+def test_a_case_that_disagrees_is_counted_beside_those_that_were_timed() -> None:
+    wrong = runs.failed("bad", Outcome.INCORRECT, "after timing: off")
+    text = runs.rendered(runs.run([*runs.gpu_trials({"per_head": 1e-4}), wrong]))
+    assert "verified   1 of 1 timed case agree" in text
+    assert "1 disagrees and has no time" in text
+
+
+def test_what_every_group_lacks_stands_in_the_header_and_in_no_table() -> None:
+    text = runs.rendered(runs.cpu_run())
+    head, tables = text.split("\nqkv forward", 1)
+    said = " ".join(head.split())
+    assert f"unavailable: sdpa_cudnn, sdpa_flash, sdpa_efficient in attention: {runs.ONLY_CUDA}" in said
+    assert "sdpa_cudnn" not in tables
+
+
+def test_a_shape_is_written_alike_in_titles_and_in_the_summary() -> None:
+    wide = runs.gpu_trials(runs.QKV, d_model=1536, n_head=24)
+    text = runs.rendered(runs.run([*runs.gpu_trials(runs.QKV), *wide]))
+    assert "· d_model 1536 = 24×64 ·" in text
+    assert "d_model" in table(text, "fastest of each group")[0].split()
+    assert "1536 = 24×64" in table(text, "fastest of each group")[2]
