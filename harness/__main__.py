@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import sys
 from pathlib import Path
+
+from harness.errors import INTERRUPTED
 
 SIBLINGS = ("kernels", "variants", "results", "reports")
 
@@ -15,25 +18,43 @@ def main() -> None:
     foreign = foreign_package(Path(__file__).resolve().parent.parent)
     if foreign:
         sys.exit(_fail(foreign, 2))
-    from typer.exceptions import TyperException
-
-    from harness.cli import app
-    from harness.errors import INTERRUPTED, HeadbenchError
-
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for × and goes on
     try:
-        code = app(standalone_mode=False, prog_name="headbench") or 0
-        sys.stdout.flush()
-    except TyperException as error:
-        code = _fail(f"{_message(error)} (headbench --help tells more)", 2)
-    except HeadbenchError as error:
-        code = _fail(str(error), error.exit_code)
+        code = _run()
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away (`| head`): point stdout at nothing, so that Python's exit is quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        code = 0  # the reader of our output went away, as in `| head`
+        _drop_output()
+    except OSError as error:
+        code = _fail(f"the system refused: {error}", 1)
+        _drop_output()
     sys.exit(code)
+
+
+def _run() -> int:
+    from typer.exceptions import TyperException
+
+    from harness.cli import app
+    from harness.errors import HeadbenchError
+
+    try:
+        code = app(standalone_mode=False, prog_name="headbench") or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return int(code)
+    except TyperException as error:
+        return _fail(f"{_message(error)} (headbench --help tells more)", 2)
+    except HeadbenchError as error:
+        return _fail(str(error), error.exit_code)
+
+
+def _drop_output() -> None:
+    """Point stdout at nothing, so that Python's own exit does not stumble over what is still in its buffer."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def foreign_package(root: Path) -> str | None:
@@ -56,7 +77,10 @@ def _message(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"headbench: {message}", file=sys.stderr)
+    # One line, whatever a file's name or a plugin's message holds.
+    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(message.split()))
+    if sys.stderr is not None:
+        print(f"headbench: {line}", file=sys.stderr)
     return code
 
 

@@ -98,7 +98,9 @@ def run(
     silence: Annotated[
         str, typer.Option(help="A case that shows no sign of life for so long has timed out.", metavar="TIME")
     ] = "60s",
-    seed: Annotated[int, typer.Option(help="Seed of the inputs and of every order.", metavar="N")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N")
+    ] = 0,
     plugin: Annotated[
         Optional[list[Path]],  # noqa: UP045
         typer.Option(
@@ -120,6 +122,7 @@ def run(
 ) -> None:
     """Verify, measure and rank variants. Options that take VALUES take several: --head-dim 32,64,72."""
     from harness import run_command
+    from harness.errors import UsageError
     from harness.request import Selection, parse_seconds, split_counts, split_values
 
     options = run_command.Options(
@@ -145,6 +148,8 @@ def run(
         plugins=tuple(plugin or ()),
         out=out,
     )
+    if resume is not None and dry_run:
+        raise UsageError(f"--resume {resume} and --dry-run exclude each other: one would do")
     if resume is not None:
         code = run_command.resume(resume, options)
     elif dry_run:
@@ -179,7 +184,9 @@ def list_(
 
 @app.command()
 def report(
-    run: Annotated[str, typer.Argument(help="A run's folder, a folder of runs, or a reference's name.")],
+    run: Annotated[
+        str, typer.Argument(help="A run's folder or id, `latest`, a folder of runs, or a reference's name.")
+    ],
     csv: Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Manifest and records, as JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")] = False,

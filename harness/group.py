@@ -124,6 +124,7 @@ class GroupMeasurement:
         self, lane: Lane, call: Callable[[], object], expected: tuple[torch.Tensor, ...], when: str
     ) -> None:
         """Compare one call with the reference; the memory it gets is poisoned first."""
+        self._tools.state.restore(self._group.shape.dtype)
         verification.poison(self._group.shape, self._tools.device)
         output = call()
         found = lane.variant.canonical(output)
@@ -247,6 +248,7 @@ class GroupMeasurement:
         self._lanes = [other for other in self._lanes if other is not lane]
         if is_fatal(error):
             raise ContextLost(str(error))
+        self._inputs.copy_from(self._as_made)  # it may have spoiled them before it failed
         error.__traceback__ = None  # it holds the frames, and they the tensors
         gc.collect()
         self._tools.free_memory()

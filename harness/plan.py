@@ -13,6 +13,8 @@ from variants.stage import STAGES
 
 LeftOut = tuple[Case, Outcome, str]
 
+MOST_FLOPS = 10**18
+
 FORWARD = "forward"
 
 
@@ -92,6 +94,21 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
     return Plan(tuple(groups), tuple(left_out))
 
 
+def leave_out(
+    cases: list[Case], variants: list[VariantFacts], environment: dict[str, Any]
+) -> tuple[LeftOut, ...]:
+    """Those of the cases that this machine, as it is now, cannot measure."""
+    known = {(variant.stage, variant.name): variant for variant in variants}
+    left_out = []
+    for case in cases:
+        variant = known.get((case.stage, case.variant))
+        gone = Outcome.UNAVAILABLE, "there is no variant of this name any more"
+        refusal = variant.left_out(shape_of(case), environment["device"]) if variant else gone
+        if refusal:
+            left_out.append((case, *refusal))
+    return tuple(left_out)
+
+
 def case_of(stage: str, variant: str, shape: Shape) -> Case:
     """The stored identity of a forward case."""
     return Case(
@@ -158,6 +175,11 @@ def _refuse_absurd(stage: str, shape: Shape, environment: dict[str, Any]) -> Non
         raise UsageError(
             f"{stage} at {shape} needs at least {_size(need)} for its inputs and output, {owner['name']} has "
             f"{_size(have)}: a smaller --batch or --seq-len would do"
+        )
+    if STAGES[stage].flops(shape) > MOST_FLOPS:
+        raise UsageError(
+            f"{stage} at {shape} is {STAGES[stage].flops(shape):.1e} FLOP a call, over the {MOST_FLOPS:.0e} that the "
+            f"fastest GPU does in a quarter of an hour: a smaller --batch or --seq-len would do"
         )
 
 

@@ -36,17 +36,20 @@ def look(device: str | None, plugins: tuple[Path, ...]) -> tuple[dict[str, Any],
     job = {"device": device, "plugins": [str(path) for path in plugins]}
     with Child("harness.probe", job, START_S) as child:
         try:
-            events = list(child.events())
+            for event in child.events():
+                if event["event"] == "refused":
+                    raise UsageError(event["message"])
+                if event["event"] == "facts":
+                    return event["environment"], [_variant_facts(facts) for facts in event["variants"]]
         except Silent:
-            raise HeadbenchError(
-                f"looking at this machine took more than {START_S:g} s: {child.last_line()}"
-            ) from None
-        for event in events:
-            if event["event"] == "refused":
-                raise UsageError(event["message"])
-            if event["event"] == "facts":
-                return event["environment"], [_variant_facts(facts) for facts in event["variants"]]
-        raise HeadbenchError(f"the process that looks at this machine {child.how_it_ended()}")
+            told = f"took more than {START_S:g} s: {child.last_line()}"
+        else:
+            told = child.how_it_ended()
+        if plugins:
+            raise UsageError(
+                f"importing {', '.join(map(str, plugins))}: the process that looks at variants {told}"
+            )
+        raise HeadbenchError(f"the process that looks at this machine {told}")
 
 
 def main() -> None:

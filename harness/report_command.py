@@ -39,7 +39,9 @@ def print_report(run: Run) -> None:
     from reports.terminal import new_console, render
 
     try:
-        content = from_run(run)
-    except ValueError as error:
-        raise HeadbenchError(f"{run.path}: {error}") from error
-    render(content, new_console())
+        render(from_run(run), new_console())
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # What is plain JSON in a manifest can hold anything once somebody has edited it.
+        raise HeadbenchError(
+            f"{run.path} cannot be shown: its manifest holds what no run stores ({error!r})"
+        ) from error

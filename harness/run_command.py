@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
+import signal
 import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.errors import INTERRUPTED, HeadbenchError, UsageError
-from harness.plan import LeftOut, Plan, make_plan
+from harness.plan import LeftOut, Plan, figures, leave_out, make_plan
+from harness.plugins import changed_plugin, remember
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
+from harness.runner import START_GUESS_S
 from results.run import Run, load
 from results.schema import Manifest
-from results.store import RunWriter, StoreError
+from results.store import RunWriter, StoreError, locate
 from variants.presets import PRESETS
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+LEAST_TRIAL_S = {"cpu": 0.2, "cuda": 0.1}
+"""About what verifying a case and its fewest samples take, at small shapes."""
 
 SAME = (
     ("device",),
@@ -97,24 +102,28 @@ def resume(path: Path, options: Options) -> int:
     """Measure what the run at `path` lacks, with its own settings; only --budget may be given anew.
 
     Raises:
-        UsageError: other options are given, or the machine or a plugin is not the one it was.
+        UsageError: other options are given, or the machine, headbench or a plugin is not the one it was.
     """
-    own_budget = replace(options, budget_s=None)
-    if own_budget != Options(out=options.out):
+    if replace(options, budget_s=None) != Options():
         raise UsageError(
             f"--resume {path} takes its settings from the run: only --budget may be given beside it"
         )
-    _refuse_no_run(path)
+    path = _sound_run(path)
     with _storing(lambda: RunWriter.resume(path)) as writer:
-        settings = writer.run.manifest.settings
-        plugins = tuple(Path(plugin["path"]) for plugin in settings["plugins"])
-        environment, _ = look(writer.run.manifest.environment["device"], plugins)
-        _refuse_changes(writer.run, environment, plugins)
-        missing = len(writer.run.missing())
-        whole = writer.run.manifest.replicates * len(writer.run.manifest.cases)
-        budget_s = options.budget_s or max(5.0, settings["budget_s"] * missing / whole)
-        print(f"resuming {writer.path}: {missing} trials are missing, about {budget_s:.0f} s")
-        return _measure(writer, budget_s)
+        run = writer.run
+        plugins = tuple(Path(plugin["path"]) for plugin in run.manifest.settings["plugins"])
+        if changed := changed_plugin(run.manifest.settings["plugins"]):
+            raise UsageError(
+                f"{path} cannot be resumed: plugin {changed} has changed since; start a new run instead"
+            )
+        environment, variants = look(run.manifest.environment["device"], plugins)
+        _refuse_changes(run, environment)
+        missing = run.missing()
+        left_out = leave_out([case for replicate, case in missing if replicate == 0], variants, environment)
+        whole = run.manifest.replicates * len(run.manifest.cases)
+        budget_s = options.budget_s or max(5.0, run.manifest.settings["budget_s"] * len(missing) / whole)
+        print(f"resuming {path}: {len(missing)} trials are missing, about {budget_s:.0f} s", flush=True)
+        return _measure(writer, budget_s, left_out)
 
 
 def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
@@ -144,7 +153,7 @@ def _settings(options: Options, environment: dict[str, Any]) -> dict[str, Any]:
         "replicates": options.replicates or (1 if options.quick else REPLICATES),
         "silence_s": options.silence_s,
         "seed": options.seed,
-        "plugins": [{"path": str(path.resolve()), "sha256": _sha256(path)} for path in options.plugins],
+        "plugins": remember(options.plugins),
     }
 
 
@@ -156,9 +165,17 @@ def _announce(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     print(
         f"{plan.measured} of {len(plan.cases)} cases in {count} {'group' if count == 1 else 'groups'} × "
         f"{settings['replicates']} {'replicate' if settings['replicates'] == 1 else 'replicates'} "
-        f"on {machine['name']}; about {settings['budget_s']:.0f} s",
+        f"on {machine['name']}; about {_estimated_s(plan, environment, settings):.0f} s",
         flush=True,
     )
+
+
+def _estimated_s(plan: Plan, environment: dict[str, Any], settings: dict[str, Any]) -> float:
+    """The budget, or what starting and verifying cost at least where that is more."""
+    device = environment["device"].partition(":")[0]
+    least_s: float = START_GUESS_S[device] + LEAST_TRIAL_S[device] * plan.measured
+    least_s *= settings["replicates"]
+    return max(float(settings["budget_s"]), least_s)
 
 
 def _run_id(environment: dict[str, Any]) -> str:
@@ -167,11 +184,34 @@ def _run_id(environment: dict[str, Any]) -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(2)}"
 
 
-def _refuse_no_run(path: Path) -> None:
+def _sound_run(where: Path) -> Path:
+    """The run's folder; refused when it is no run, or holds settings that no run of ours was stored with."""
     try:
-        load(path)
+        path = locate(where)
+        manifest = load(path).manifest
     except StoreError as error:
         raise UsageError(str(error)) from error
+    settings, environment = manifest.settings, manifest.environment
+    try:
+        sound = (
+            manifest.cases
+            and settings["budget_s"] > 0
+            and settings["silence_s"] > 0
+            and isinstance(settings["seed"], int)
+            and all(isinstance(plugin["path"], str) for plugin in settings["plugins"])
+            and isinstance(environment["device"], str)
+            and environment["cpu"]["memory_bytes"] > 0
+            and (environment["gpu"] is None or isinstance(environment["gpu"]["uuid"], str))
+        )
+        for case in manifest.cases:
+            figures(case)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{path} cannot be resumed: its manifest is damaged ({error!r}); start a new run"
+        ) from error
+    if not sound:
+        raise UsageError(f"{path} cannot be resumed: its manifest is damaged; start a new run")
+    return path
 
 
 def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
@@ -194,6 +234,7 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
         with Progress(len(run.missing()), run.manifest.replicates, budget_s) as progress:
             Runner(writer, progress).run(budget_s)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off what is still said
         code = INTERRUPTED
     except StoreError as error:
         fault = HeadbenchError(str(error))
@@ -211,17 +252,12 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
     return int(any(trial.outcome.failed for trial in run.trials))
 
 
-def _refuse_changes(run: Run, environment: dict[str, Any], plugins: tuple[Path, ...]) -> None:
+def _refuse_changes(run: Run, environment: dict[str, Any]) -> None:
     for keys in SAME:
         was, now = _at(run.manifest.environment, keys), _at(environment, keys)
         if was != now:
             raise UsageError(
                 f"{run.path} cannot be resumed here: {' '.join(keys)} was {was}, is {now}; start a new run instead"
-            )
-    for plugin, path in zip(run.manifest.settings["plugins"], plugins, strict=True):
-        if _sha256(path) != plugin["sha256"]:
-            raise UsageError(
-                f"{run.path} cannot be resumed: plugin {path} has changed since; start a new run instead"
             )
 
 
@@ -230,7 +266,3 @@ def _at(environment: dict[str, Any], keys: tuple[str, ...]) -> Any:
     for key in keys:
         value = value.get(key) if value else None
     return value
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

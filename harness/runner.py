@@ -95,8 +95,11 @@ class Runner:
                         self._progress.case(in_hand.case or in_hand.group, in_hand.step)
                     elif event["event"] == "trial":
                         self._store(Trial.from_json(event["trial"]))
+                    elif event["event"] == "refused":
+                        raise HeadbenchError(event["message"])
                     elif event["event"] == "done":
                         done = True
+                        break  # threads that a variant left running must not hold us up
             except Silent:
                 silence = f"no sign of life for {child.silence_s:g} s"
                 self._blame(replicate, in_hand, Outcome.TIMED_OUT, silence, child)
@@ -110,7 +113,7 @@ class Runner:
             "device": self._environment["device"],
             "gpu_uuid": gpu["uuid"] if gpu else None,
             "memory_bytes": self._environment["cpu"]["memory_bytes"],
-            "plugins": [plugin["path"] for plugin in self._settings["plugins"]],
+            "plugins": self._settings["plugins"],
             "seed": self._settings["seed"],
             "replicate": replicate,
             "seconds": seconds,
@@ -122,6 +125,10 @@ class Runner:
         self, replicate: int, in_hand: InHand | None, outcome: Outcome, reason: str, child: Child
     ) -> None:
         """Settle the case in hand; the whole group when what it shares was in hand."""
+        if child.exit_code in KILLED_FROM_OUTSIDE and self._first_kill(in_hand):
+            during = f"{in_hand.step} of {in_hand.case or in_hand.group}" if in_hand else "its start"
+            self._progress.note(f"{reason}, during {during}: once more")
+            return
         if in_hand is None:
             raise HeadbenchError(f"a worker could not start: {reason}")
         culprits = [
@@ -129,16 +136,11 @@ class Runner:
             for case in self._missing(replicate)
             if case.key == in_hand.case or (in_hand.case is None and case.group == in_hand.group)
         ]
-        if child.exit_code in KILLED_FROM_OUTSIDE and self._first_kill(in_hand):
-            self._progress.note(
-                f"{reason}, during {in_hand.step} of {in_hand.case or in_hand.group}: once more"
-            )
-            return
         for case in culprits:
             self._store(unmeasured(case, replicate, outcome, f"{reason}, during {in_hand.step}"))
 
-    def _first_kill(self, in_hand: InHand) -> bool:
-        key = in_hand.case or in_hand.group
+    def _first_kill(self, in_hand: InHand | None) -> bool:
+        key = (in_hand.case or in_hand.group) if in_hand else ""
         self._killed[key] += 1
         return self._killed[key] == 1
 

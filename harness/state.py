@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,6 +41,10 @@ class PinnedState:
         torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
         torch.set_grad_enabled(False)
         torch.set_default_device(None)
+        for kind in ("cpu", "cuda"):
+            torch.set_autocast_enabled(kind, False)
+        sys.setprofile(None)
+        sys.settrace(None)
         for read, write, value in self._settings:
             if read() != value:  # setting the number of threads anew takes milliseconds
                 write(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.channel import Channel
+from harness.plugins import changed_plugin
 from results.schema import Case, Trial
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ WARM_UP_S = 0.5
 def main() -> None:
     """The child: measure the job on stdin, an event for every step and every trial."""
     channel = Channel()
+    if changed := changed_plugin(channel.job["plugins"]):
+        channel.send("refused", message=f"plugin {changed} has changed since the run began: start a new run")
+        return
     import torch
 
     from harness.group import GroupMeasurement
@@ -72,7 +76,7 @@ def make_tools(channel: Channel) -> Tools:
     return Tools(
         device=device,
         state=state,
-        registry=discover([Path(path) for path in job["plugins"]]),
+        registry=discover([Path(plugin["path"]) for plugin in job["plugins"]]),
         timers=timers,
         missing_modes=missing_modes,
         nvml=nvml,

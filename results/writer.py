@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from contextlib import ExitStack, suppress
-from errno import ENOLCK, ENOTSUP
+from errno import ENOENT, ENOLCK, ENOTSUP
 from typing import TYPE_CHECKING, Any, Self
 
 from results.errors import StoreError, refused
@@ -114,12 +114,19 @@ class RunWriter:
             self._file.seek(self._end)
             _write_all(self._file, self._pending)
             os.fsync(self._file.fileno())
+            self._check_still_there()
         except OSError:
             with suppress(OSError):
                 self._file.truncate(self._end)
             raise
         self._end += len(self._pending)
         self._pending = b""
+
+    def _check_still_there(self) -> None:
+        """An open file can be written to long after somebody has deleted it."""
+        there, ours = (self.path / TRIALS).stat(), os.fstat(self._file.fileno())
+        if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
+            raise FileNotFoundError(ENOENT, "it was replaced by another file")
 
 
 def _make_folders(out: Path, path: Path) -> None:

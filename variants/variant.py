@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from variants.shape import canonical_dtype
+
 if TYPE_CHECKING:
     import torch
 
@@ -26,11 +28,29 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Requires:
-    """What a variant needs before it can run at all; None asks for nothing."""
+    """What a variant needs before it can run at all; None asks for nothing.
+
+    Raises:
+        ValueError: a need that no machine could meet.
+    """
 
     device: str | None = None
     capability: tuple[int, int] | None = None
     dtypes: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.device not in (None, "cpu", "cuda"):
+            raise ValueError(f"requires device {self.device!r}: 'cpu' or 'cuda' would do")
+        if self.capability is not None and not _is_version(self.capability):
+            raise ValueError(
+                f"requires capability {self.capability!r}: two whole numbers would do, as in (9, 0)"
+            )
+        if self.dtypes is not None:
+            if not isinstance(self.dtypes, tuple):
+                raise ValueError(
+                    f"requires dtypes {self.dtypes!r}: a tuple of names would do, as in ('bf16',)"
+                )
+            object.__setattr__(self, "dtypes", tuple(map(canonical_dtype, self.dtypes)))
 
     def missing(self, machine: Machine) -> str | None:
         """Why this machine cannot run the variant, or None."""
@@ -101,3 +121,7 @@ class Variant:
 
 def _version(capability: tuple[int, int] | None) -> str:
     return f"{capability[0]}.{capability[1]}" if capability else "none"
+
+
+def _is_version(capability: object) -> bool:
+    return isinstance(capability, tuple) and list(map(type, capability)) == [int, int]

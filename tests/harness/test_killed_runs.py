@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import results
+from tests.results import builders
 
 from .commands import PLUGINS, TINY, command, environment, headbench, only_run, tiny_run
 
@@ -123,6 +125,68 @@ def test_a_full_disk_ends_the_run_with_one_line_and_keeps_what_was_stored(tmp_pa
     run = results.read(only_run(tmp_path))
     assert run.trials
     assert "qkv" in done.stdout, "what was measured is shown all the same"
+
+
+def test_a_worker_killed_while_it_starts_is_started_again(started, tmp_path):
+    (worker,) = wait_for(lambda: workers_of(started.pid))
+    os.kill(worker, signal.SIGKILL)
+    _, stderr = started.communicate(timeout=90)
+    assert started.returncode == 0, stderr
+    assert "once more" in stderr
+    assert results.read(only_run(tmp_path)).missing() == []
+
+
+def test_a_folder_deleted_while_the_run_goes_on_is_no_success(started, tmp_path):
+    wait_for(lambda: stored_lines(tmp_path) > 0)
+    shutil.rmtree(only_run(tmp_path))
+    _, stderr = started.communicate(timeout=90)
+    assert started.returncode == 1
+    assert "cannot store a trial" in stderr
+    assert "Traceback" not in stderr
+
+
+def test_a_plugin_edited_while_the_run_goes_on_ends_it(tmp_path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text((PLUGINS / "hostile.py").read_text())
+    out = tmp_path / "runs"
+    arguments = ("run", *TINY, "--plugin", plugin, "--variant", "honest", "--budget", "3s", "--out", out)
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=environment())
+    wait_for(lambda: stored_lines(out) > 0)
+    plugin.write_text(plugin.read_text() + "\n# changed\n")
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "has changed since the run began" in stderr
+
+
+def test_a_kill_before_the_left_out_cases_are_stored_does_not_get_them_measured(tmp_path):
+    names = ("--stage", "attention", "--variant", "sdpa,sdpa_flash,sdpa_math", "--replicates", 1)
+    assert tiny_run(tmp_path, *names).returncode == 0
+    path = only_run(tmp_path)
+    (path / "trials.jsonl").write_bytes(b"")
+    assert headbench("run", "--resume", path, "--budget", "1s").returncode == 0
+    outcomes = {record.case.variant: record.outcome for record in results.read(path).records()}
+    assert outcomes == {"sdpa": "ok", "sdpa_flash": "unavailable", "sdpa_math": "unavailable"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"cases": []},
+        {"settings": {}},
+        {"environment": {}},
+        {"settings": {"budget_s": "x"}},
+        {"replicates": 0},
+    ],
+)
+def test_resuming_a_damaged_manifest_ends_in_one_line(tmp_path, damage):
+    path = builders.stored(tmp_path)
+    manifest = path / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **damage}))
+    for arguments in (("run", "--resume", path), ("report", path)):
+        done = headbench(*arguments)
+        assert done.returncode in (0, 1, 2)
+        assert done.stderr.count("\n") <= 1
+    assert headbench("run", "--resume", path).returncode == 2
 
 
 def test_a_line_cut_in_the_middle_is_reported_and_measured_again(tmp_path):

@@ -188,6 +188,11 @@ def test_an_absurd_shape_is_refused_by_arithmetic_alone(asked):
     assert message.endswith("a smaller --batch or --seq-len would do")
 
 
+def test_a_call_of_hours_is_refused_though_its_tensors_would_fit():
+    with pytest.raises(UsageError, match=r"attention at .* FLOP a call, over the 1e\+18"):
+        plan(GPU, stages=("attention",), d_model=(1,), n_head=(1,), batch=(1,), seq_len=(2 * 10**9,))
+
+
 def test_two_to_the_fortieth_tokens_are_refused_with_what_they_would_need():
     # X, Q, K, V of 2**40 × 768 float32 elements: 12 PiB, and 6.75 MiB of weights.
     with pytest.raises(UsageError, match=r"needs at least 12 PiB .* Some CPU has 8 GiB"):

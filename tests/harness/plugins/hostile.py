@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -121,12 +122,47 @@ class SetsState(Honest):
 
     name = "sets_state"
 
-    def misbehave(self):
+    def call(self, q, k, v):
+        out = self.right(q, k, v)
         torch.set_grad_enabled(True)
         torch.set_float32_matmul_precision("medium")
         torch.set_num_threads(1 if torch.get_num_threads() > 1 else 2)
         torch.backends.cuda.enable_flash_sdp(False)
         torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        torch.set_autocast_enabled("cpu", True)
+        torch.use_deterministic_algorithms(True)
+        return out
+
+
+class LeavesThreadsRunning(Honest):
+    """Its threads would keep the worker alive long after its work is done."""
+
+    name = "leaves_threads_running"
+
+    def misbehave(self):
+        if self.calls == 1:
+            threading.Thread(target=time.sleep, args=(1e6,)).start()
+
+
+class SpoilsItsInputAndRaises(Honest):
+    name = "spoils_its_input_and_raises"
+
+    def call(self, q, k, v):
+        q.zero_()
+        raise ValueError("after the damage")
+
+
+class ReturnsAGenerator(Honest):
+    """An honest slip: nothing is computed until somebody iterates."""
+
+    name = "returns_a_generator"
+
+    def call(self, q, k, v):
+        return (self.right(*parts) for parts in [(q, k, v)])
+
+    def canonical(self, output):
+        return tuple(output)
 
 
 class CannotBeBuilt(Honest):
