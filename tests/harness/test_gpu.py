@@ -99,6 +99,30 @@ def test_a_call_that_waits_for_the_gpu_is_refused_with_the_reason_and_leaves_no_
     assert median_s(timers["graph"], lambda: x.mul_(1.0)) > 0
 
 
+def test_work_left_on_another_stream_is_refused_and_a_long_call_is_not(timers):
+    from harness.timers import Unmeasurable
+
+    square, side = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16), torch.cuda.Stream()
+
+    def unjoined():
+        with torch.cuda.stream(side):
+            square @ square
+        return square[0] + 1
+
+    def long():
+        for _ in range(8):
+            out = square @ square
+        return out
+
+    for call in (unjoined, long):
+        call()
+    torch.cuda.synchronize()
+    with pytest.raises(Unmeasurable, match="another stream"):
+        timers["isolated"].bracket(unjoined)
+    for _ in range(5):
+        timers["isolated"].bracket(long)
+
+
 def test_peak_memory_is_the_output_of_a_matmul():
     from harness.memory import peak_of
 
