@@ -25,11 +25,12 @@ FEWEST_SAMPLES = 3
 """A case keeps at least so many samples however small the budget: samples shrink before cases do."""
 SAMPLES_TO_JUDGE = 10
 MOST_SAMPLES = 1000
-MOST_SAMPLES_A_BLOCK = MOST_SAMPLES // ROUNDS
 PRECISE = 0.005
 """A mode ends when its own median is known to half a percent either way (95 %)."""
 STOPS_WHEN_PRECISE = ("isolated", "graph")
-"""`eager` takes its share of time: its samples are steady within a process and differ between processes."""
+FIXED_SAMPLES = 50
+"""The share of a mode that does not stop when precise: `eager` is steady within a process and differs between
+processes, so that more of it in one process says nothing more."""
 
 
 @dataclass(slots=True)
@@ -68,8 +69,15 @@ class Series:
         self.sm_clock_mhz.append(sm_clock_mhz)
         if len(self.block_samples) >= PRECISE_BLOCKS and self.is_precise():
             self.stopped = "precise"
+        elif self.mode not in STOPS_WHEN_PRECISE and len(self.used) >= FIXED_SAMPLES:
+            self.stopped = "share spent"
         elif len(self.used) >= MOST_SAMPLES:
             self.stopped = "limit"
+
+    @property
+    def most_in_a_block(self) -> int:
+        """So few that a series which ends by number has come from every round."""
+        return (MOST_SAMPLES if self.mode in STOPS_WHEN_PRECISE else FIXED_SAMPLES) // ROUNDS
 
     def timing(self) -> Timing:
         """What is stored."""
@@ -126,7 +134,7 @@ def _sample_block(one: Series, seconds: float, around: Surroundings) -> None:
         for _ in range(WARMUP_SAMPLES):
             one.take()
     end = around.clock() + seconds
-    for _ in range(MOST_SAMPLES_A_BLOCK):
+    for _ in range(one.most_in_a_block):
         one.take()
         out_of_time = around.clock() >= end and len(one.used) >= FEWEST_SAMPLES
         if out_of_time or one.is_precise():

@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 from harness.rounds import (
     FEWEST_SAMPLES,
+    FIXED_SAMPLES,
     LONGEST_BLOCK_S,
     MOST_SAMPLES,
     PRECISE_BLOCKS,
@@ -54,14 +55,14 @@ class Bench:
 def test_a_constant_stream_fills_its_time_exactly_in_five_blocks():
     bench = Bench()
     one = bench.series(constant(TICK))
-    bench.measure([one], 100 * TICK)
+    bench.measure([one], 50 * TICK)
     timing = one.timing()
-    assert timing.span_s == (round(TICK, 10),) * 100
-    assert timing.block_samples == (22, 20, 20, 19, 19)
+    assert timing.span_s == (round(TICK, 10),) * 50
+    assert timing.block_samples == (12, 10, 10, 9, 9)
     assert timing.warmup_samples == WARMUP_SAMPLES
     assert (timing.precision, timing.stopped) == (0.0, "share spent")
     assert (timing.calls_per_sample, timing.resolution_s, timing.floor_s) == (1, 1e-9, 2e-6)
-    assert bench.clock.now == 100 * TICK
+    assert bench.clock.now == 50 * TICK
 
 
 @pytest.mark.parametrize("mode", ["isolated", "graph"])
@@ -75,7 +76,7 @@ def test_a_mode_that_is_known_precisely_stops_and_says_so(mode):
 
 def test_a_long_budget_means_more_rounds_and_never_a_block_without_a_sign_of_life():
     bench = Bench()
-    series = [bench.series(constant(0.25), case) for case in "ab"]
+    series = [bench.series(bimodal(0.25, 0.26), case, "graph") for case in "ab"]
     bench.measure(series, 100.0)
     for one in series:
         assert max(one.block_samples) * 0.25 <= LONGEST_BLOCK_S + WARMUP_SAMPLES * 0.25
@@ -83,12 +84,15 @@ def test_a_long_budget_means_more_rounds_and_never_a_block_without_a_sign_of_lif
     assert bench.clock.now == pytest.approx(100.0, abs=2 * LONGEST_BLOCK_S)
 
 
-def test_eager_spends_its_share_however_precise_it_is():
+def test_eager_takes_its_fixed_share_however_precise_it_is_and_leaves_the_rest_to_others():
     bench = Bench()
     eager, isolated = (bench.series(constant(TICK), mode=mode) for mode in ("eager", "isolated"))
     bench.measure([eager, isolated], 1000 * TICK)
     assert (eager.stopped, isolated.stopped) == ("share spent", "precise")
-    assert len(eager.spans_s) > 900
+    assert eager.block_samples == [WARMUP_SAMPLES + FIXED_SAMPLES // ROUNDS] + [FIXED_SAMPLES // ROUNDS] * (
+        ROUNDS - 1
+    )
+    assert bench.clock.now < 100 * TICK
 
 
 def test_a_bimodal_stream_is_never_called_precise():
@@ -146,8 +150,8 @@ def test_a_stored_series_does_not_grow_without_bound():
     eager = bench.series(constant(TICK))
     noisy = bench.series(bimodal(TICK, 2 * TICK), "b", "isolated")
     bench.measure([eager, noisy], 1e9)
-    assert [len(one.used) for one in (eager, noisy)] == [MOST_SAMPLES] * 2
-    assert [one.stopped for one in (eager, noisy)] == ["limit", "limit"]
+    assert [len(one.used) for one in (eager, noisy)] == [FIXED_SAMPLES, MOST_SAMPLES]
+    assert [one.stopped for one in (eager, noisy)] == ["share spent", "limit"]
 
 
 def test_a_clock_that_stands_still_does_not_loop_for_ever():
@@ -217,13 +221,13 @@ def test_the_clock_is_read_once_after_each_block_never_inside():
     around = Surroundings(bench.clock, lambda _: None, lambda: None, sm_clock_mhz)
     measure([one], 100 * TICK, random.Random(0), around)
     assert one.timing().sm_clock_mhz == (1980.0, 1755.0, None, 1440.0, 1200.0)
-    assert sampled_when_read == [22, 42, 62, 81, 100]
+    assert sampled_when_read == [12, 22, 32, 42, 52]
 
 
 def test_time_given_back_by_a_series_that_stops_early_goes_to_the_others():
     bench = Bench()
     early = bench.series(constant(TICK), "early", "isolated")
-    noisy = [bench.series(bimodal(TICK, 2 * TICK), case) for case in ("b", "c")]
+    noisy = [bench.series(bimodal(TICK, 2 * TICK), case, "graph") for case in ("b", "c")]
     bench.measure([early, *noisy], 900 * TICK)
     assert len(early.spans_s) == WARMUP_SAMPLES + PRECISE_BLOCKS * SAMPLES_TO_JUDGE
     assert bench.clock.now == pytest.approx(900 * TICK, abs=2 * TICK)
@@ -233,7 +237,7 @@ def test_time_given_back_by_a_series_that_stops_early_goes_to_the_others():
 
 def test_a_case_that_raises_leaves_the_others_to_be_measured_to_their_end():
     bench = Bench()
-    good = bench.series(constant(TICK), "good")
+    good = bench.series(bimodal(TICK, 1.1 * TICK), "good", "graph")
     bad = bench.series(iter([TICK] * 30), "bad")  # the 31st sample raises
     with pytest.raises(StopIteration):
         bench.measure([good, bad], 200 * TICK)
