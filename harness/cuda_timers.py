@@ -152,12 +152,13 @@ class GraphTimer:
             Unmeasurable: CUDA refuses to capture it; the message is CUDA's.
         """
         torch.cuda.synchronize()
+        stream = torch.cuda.current_stream()
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
                 output = call()
         except Exception as error:  # whatever the call raises under capture is the reason
-            _end_failed_capture()
+            _end_failed_capture(stream)
             raise Unmeasurable(f"cannot be captured in a CUDA graph: {_first_line(error)}") from error
         bracket = _GraphBracket(graph, output, self._hold)
         _refuse_timeout(bracket)
@@ -200,8 +201,13 @@ def _leaves_work(bracket: Bracket) -> bool:
     return time.perf_counter() - start > max(UNFINISHED_S, UNFINISHED_SHARE * span_s)
 
 
-def _end_failed_capture() -> None:
-    """PyTorch's random generator goes on believing in a capture that failed; one that succeeds sets it right."""
+def _end_failed_capture(stream: torch.cuda.Stream) -> None:
+    """Undo what PyTorch leaves behind when a capture fails.
+
+    The capture's own stream stays the current one, and the random generator goes on believing in the capture
+    until another one succeeds.
+    """
+    torch.cuda.set_stream(stream)
     torch.cuda.synchronize()
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
         torch.zeros(1, device="cuda")

@@ -94,6 +94,7 @@ def test_a_call_that_waits_for_the_gpu_is_refused_with_the_reason_and_leaves_no_
     for mode in ("isolated", "graph"):
         with pytest.raises(Unmeasurable, match=r"waits for the GPU|cannot be captured"):
             timers[mode].bracket(waits)
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
     torch.randn(4, device="cuda")
     x = torch.randn(64, device="cuda")
     assert median_s(timers["graph"], lambda: x.mul_(1.0)) > 0
