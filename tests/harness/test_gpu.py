@@ -107,7 +107,8 @@ def test_work_left_on_another_stream_is_refused_and_a_long_call_is_not(timers):
 
     def unjoined():
         with torch.cuda.stream(side):
-            square @ square
+            for _ in range(6):
+                square @ square
         return square[0] + 1
 
     def long():
