@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -14,7 +14,19 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 
-Values = Optional[list[str]]  # noqa: UP045 - typer evaluates this at run time on every Python it supports
+Values = list[str] | None
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="cpu, cuda or cuda:N.  [default: the GPU if there is one]", metavar="DEVICE", show_default=False
+    ),
+]
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="A Python file that adds variants; may be repeated.", metavar="FILE", show_default=False
+    ),
+]
 
 
 def _values(option: str, text: str) -> typer.models.OptionInfo:
@@ -69,14 +81,7 @@ def run(
     dtype: Annotated[
         Values, _values("--dtype", "bf16, fp16, tf32, fp32.  [default: bf16 on a GPU, fp32 on a CPU]")
     ] = None,
-    device: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="cpu, cuda or cuda:N.  [default: the GPU if there is one]",
-            metavar="DEVICE",
-            show_default=False,
-        ),
-    ] = None,
+    device: Device = None,
     quick: Annotated[
         bool,
         typer.Option(
@@ -84,13 +89,15 @@ def run(
         ),
     ] = False,
     budget: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
-            help="Time to spend, as 90s or 5m.  [default: 120s on a GPU, 75s on a CPU]", show_default=False
+            help="Time to spend, as 90s or 5m.  [default: 120s on a GPU, 75s on a CPU]",
+            metavar="TIME",
+            show_default=False,
         ),
     ] = None,
     replicates: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(
             help="Fresh processes, each measuring everything.  [default: 3]", metavar="N", show_default=False
         ),
@@ -101,17 +108,12 @@ def run(
     seed: Annotated[
         int, typer.Option(min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N")
     ] = 0,
-    plugin: Annotated[
-        Optional[list[Path]],  # noqa: UP045
-        typer.Option(
-            help="A Python file that adds variants; may be repeated.", metavar="FILE", show_default=False
-        ),
-    ] = None,
+    plugin: Plugins = None,
     out: Annotated[Path, typer.Option(help="Folder that runs go to, one folder each.", metavar="DIR")] = Path(
         "results/runs"
     ),
     resume: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
             help="Measure only what this run still lacks, with its own settings.",
             metavar="RUN",
@@ -161,20 +163,8 @@ def run(
 
 @app.command("list")
 def list_(
-    device: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="cpu, cuda or cuda:N.  [default: the GPU if there is one]",
-            metavar="DEVICE",
-            show_default=False,
-        ),
-    ] = None,
-    plugin: Annotated[
-        Optional[list[Path]],  # noqa: UP045
-        typer.Option(
-            help="A Python file that adds variants; may be repeated.", metavar="FILE", show_default=False
-        ),
-    ] = None,
+    device: Device = None,
+    plugin: Plugins = None,
 ) -> None:
     """Stages, their variants (what each needs, and whether this machine has it), and the model presets."""
     from harness import list_command

@@ -38,11 +38,6 @@ class Nvml:
             raise NvmlUnavailable(f"NVML has no GPU {uuid}: {error}") from error
 
     @property
-    def name(self) -> str:
-        """The GPU's product name."""
-        return str(self._library.nvmlDeviceGetName(self._handle))
-
-    @property
     def driver(self) -> str:
         """The driver's version."""
         return str(self._library.nvmlSystemGetDriverVersion())

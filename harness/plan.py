@@ -10,6 +10,7 @@ from harness.request import Selection, defaults_for
 from results.schema import Case, Outcome
 from variants.shape import Shape
 from variants.stage import STAGES
+from variants.variant import Requires
 
 LeftOut = tuple[Case, Outcome, str]
 
@@ -24,7 +25,6 @@ class VariantFacts:
 
     stage: str
     name: str
-    file: str
     hypothesis: str
     needs: str
     missing: str | None
@@ -36,9 +36,8 @@ class VariantFacts:
             return Outcome.UNAVAILABLE, self.missing
         if shape.dtype == "tf32" and device == "cpu":
             return Outcome.UNSUPPORTED, "tf32 is a tensor-core format: it needs a CUDA device"
-        if self.dtypes is not None and shape.dtype not in self.dtypes:
-            return Outcome.UNSUPPORTED, f"computes in {' or '.join(self.dtypes)}, not in {shape.dtype}"
-        return None
+        refusal = Requires(dtypes=self.dtypes).refuses(shape.dtype)
+        return (Outcome.UNSUPPORTED, refusal) if refusal else None
 
 
 @dataclass(frozen=True, slots=True)

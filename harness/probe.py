@@ -83,7 +83,6 @@ def describe(registry: Registry, machine: Machine) -> list[dict[str, Any]]:
         VariantFacts(
             stage=stage,
             name=name,
-            file=str(registry.files[stage, name]),
             hypothesis=(inspect.getdoc(variant) or "").partition("\n")[0],
             needs=str(variant.requires),
             missing=variant.requires.missing(machine),
@@ -92,9 +91,7 @@ def describe(registry: Registry, machine: Machine) -> list[dict[str, Any]]:
         for (stage, name), variant in registry.variants.items()
     ]
     broken = [
-        VariantFacts(
-            broken.stage or UNKNOWN_STAGE, broken.name, str(broken.file), "", "", broken.reason, None
-        )
+        VariantFacts(broken.stage or UNKNOWN_STAGE, broken.name, "", "", broken.reason, None)
         for broken in registry.broken
     ]
     return [asdict(facts) for facts in found + broken]

@@ -14,7 +14,7 @@ class KernelError(RuntimeError):
 
 
 @functools.cache
-def load(name: str, options: tuple[str, ...] = ()) -> Any:
+def load(name: str) -> Any:
     """The CuPy module of `<name>.cu`, compiled once per process (CuPy caches the binary on disk).
 
     Raises:
@@ -26,7 +26,7 @@ def load(name: str, options: tuple[str, ...] = ()) -> Any:
     except ImportError as error:
         raise KernelError(f"CuPy cannot be imported ({error}): pip install cupy-cuda13x") from error
     try:
-        module = cupy.RawModule(code=source.read_text(encoding="utf-8"), options=("-std=c++17", *options))
+        module = cupy.RawModule(code=source.read_text(encoding="utf-8"), options=("-std=c++17",))
         module.compile()
     except Exception as error:  # CuPy raises its own types for NVRTC, the driver and a missing toolkit
         raise KernelError(f"{source.name} does not compile for this GPU: {error}") from error

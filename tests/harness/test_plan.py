@@ -17,7 +17,7 @@ from variants.stage import STAGES
 
 
 def facts(stage, name, missing=None, dtypes=None):
-    return VariantFacts(stage, name, f"{stage}/{name}.py", "fast", "nothing", missing, dtypes)
+    return VariantFacts(stage, name, "fast", "nothing", missing, dtypes)
 
 
 VARIANTS = [
