@@ -145,17 +145,24 @@ def _torch_facts(torch: Any) -> dict[str, Any]:
 
 
 def _git() -> dict[str, Any] | None:
-    """The commit headbench itself runs from and whether the tree was clean; None outside a checkout."""
+    """The commit headbench itself runs from and whether the tree was clean; None outside a checkout of its own.
+
+    Installed into somebody's virtual environment, it may lie inside a repository that is not its own.
+    """
     try:
-        commit, status = (
+        top, commit, status = (
             subprocess.run(
                 ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True, timeout=10
+            ).stdout.strip()
+            for arguments in (
+                ["rev-parse", "--show-toplevel"],
+                ["rev-parse", "HEAD"],
+                ["status", "--porcelain"],
             )
-            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain"])
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return {"commit": commit.stdout.strip(), "clean": not status.stdout.strip()}
+    return {"commit": commit, "clean": not status} if Path(top).resolve() == ROOT.resolve() else None
 
 
 def _version(distribution: str) -> str | None:

@@ -158,3 +158,7 @@ def test_a_commit_is_named_in_a_checkout_and_none_is_outside(monkeypatch, tmp_pa
     assert found["clean"] is True
     (tmp_path / "new.txt").write_text("x")
     assert environment._git()["clean"] is False
+    inside = tmp_path / "site-packages"
+    inside.mkdir()
+    monkeypatch.setattr(environment, "ROOT", inside)
+    assert environment._git() is None, "a repository around an installed headbench is not its own"
