@@ -122,7 +122,7 @@ def _add_or_note(registry: Registry, module_name: str, fault: Broken) -> None:
         registry.add(module, Path(module.__file__ or fault.file))
     except PluginError as error:
         reason = str(error)
-    except BaseException as error:
+    except (Exception, SystemExit) as error:
         reason = f"{fault.file} fails to import: {_one_line(error)}"
     else:
         return
@@ -143,7 +143,7 @@ def _import_plugin(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException as error:  # SystemExit and KeyboardInterrupt are the plugin's own here, too
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         line = _line_in(path, error)
         where = f" at line {line}" if line else ""

@@ -127,13 +127,16 @@ def test_a_plugin_that_cannot_be_used_is_named_with_its_fault(tmp_path, source, 
         assert word in done.stderr
 
 
-def test_a_plugin_that_kills_its_process_on_import_is_survived(tmp_path):
+@pytest.mark.parametrize(
+    ("fault", "word"), [("ctypes.string_at(0)", "SIGSEGV"), ("raise KeyboardInterrupt", "Interrupt")]
+)
+def test_a_plugin_that_ends_its_process_on_import_is_survived(tmp_path, fault, word):
     plugin = tmp_path / "mine.py"
-    plugin.write_text("import ctypes\nctypes.string_at(0)\n")
+    plugin.write_text(f"import ctypes\n{fault}\n")
     done = headbench("run", "--device", "cpu", "--all", "--plugin", plugin)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "SIGSEGV" in done.stderr
+    assert word in done.stderr
     assert str(plugin) in done.stderr
 
 

@@ -24,7 +24,7 @@ EXPECTED = {
     "segfaults": (Outcome.CRASHED, "SIGSEGV"),
     "segfaults_while_timed": (Outcome.CRASHED, "SIGSEGV"),
     "kills_itself": (Outcome.CRASHED, "SIGKILL"),
-    "hangs": (Outcome.TIMED_OUT, "no sign of life for 2 s"),
+    "hangs": (Outcome.TIMED_OUT, "no sign of life for 5 s"),
     "exits_quietly": (Outcome.CRASHED, "exit code 0"),
     "calls_exit": (Outcome.CRASHED, "exit code 3 (hostile.py:"),
     "raises": (Outcome.CRASHED, "KeyError: 'no such head' (hostile.py:"),
@@ -46,7 +46,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str, str
     done = tiny_run(
         out,
         *("--plugin", PLUGINS / "hostile.py", "--variant", names),
-        *("--stage", "attention", "--replicates", 2, "--silence", "2s"),
+        *("--stage", "attention", "--replicates", 2, "--silence", "5s"),
     )
     return results.read(only_run(out)), done.stdout, done.stderr, done.returncode
 
