@@ -14,17 +14,24 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 
+# Every option's name is given: typer 0.27 would take a metavar for one.
 Values = list[str] | None
 Device = Annotated[
     str | None,
     typer.Option(
-        help="cpu, cuda or cuda:N.  [default: the GPU if there is one]", metavar="DEVICE", show_default=False
+        "--device",
+        help="cpu, cuda or cuda:N.  [default: the GPU if there is one]",
+        metavar="DEVICE",
+        show_default=False,
     ),
 ]
 Plugins = Annotated[
     list[Path] | None,
     typer.Option(
-        help="A Python file that adds variants; may be repeated.", metavar="FILE", show_default=False
+        "--plugin",
+        help="A Python file that adds variants; may be repeated.",
+        metavar="FILE",
+        show_default=False,
     ),
 ]
 
@@ -91,6 +98,7 @@ def run(
     budget: Annotated[
         str | None,
         typer.Option(
+            "--budget",
             help="Time to spend, as 90s or 5m.  [default: 120s on a GPU, 75s on a CPU]",
             metavar="TIME",
             show_default=False,
@@ -99,22 +107,30 @@ def run(
     replicates: Annotated[
         int | None,
         typer.Option(
-            help="Fresh processes, each measuring everything.  [default: 3]", metavar="N", show_default=False
+            "--replicates",
+            help="Fresh processes, each measuring everything.  [default: 3]",
+            metavar="N",
+            show_default=False,
         ),
     ] = None,
     silence: Annotated[
-        str, typer.Option(help="A case that shows no sign of life for so long has timed out.", metavar="TIME")
+        str,
+        typer.Option(
+            "--silence", help="A case that shows no sign of life for so long has timed out.", metavar="TIME"
+        ),
     ] = "60s",
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N")
+        int,
+        typer.Option("--seed", min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N"),
     ] = 0,
     plugin: Plugins = None,
-    out: Annotated[Path, typer.Option(help="Folder that runs go to, one folder each.", metavar="DIR")] = Path(
-        "results/runs"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder that runs go to, one folder each.", metavar="DIR")
+    ] = Path("results/runs"),
     resume: Annotated[
         Path | None,
         typer.Option(
+            "--resume",
             help="Measure only what this run still lacks, with its own settings.",
             metavar="RUN",
             show_default=False,

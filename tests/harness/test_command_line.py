@@ -199,6 +199,38 @@ def test_help_imports_nothing_heavy(arguments):
     assert imported_by(*arguments) == []
 
 
+def test_every_option_has_the_name_the_readme_gives_it(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["headbench", "run", "--help"])
+    with pytest.raises(SystemExit):
+        entry.main()
+    shown = set(re.findall(r"^  (--[A-Za-z-]+)", capsys.readouterr().out, flags=re.MULTILINE))
+    assert shown == {
+        *(
+            "--all",
+            "--stage",
+            "--variant",
+            "--model",
+            "--head-dim",
+            "--n-head",
+            "--d-model",
+            "--batch",
+            "--seq-len",
+        ),
+        *(
+            "--mask",
+            "--dtype",
+            "--device",
+            "--quick",
+            "--budget",
+            "--replicates",
+            "--silence",
+            "--seed",
+            "--plugin",
+        ),
+        *("--out", "--resume", "--dry-run", "--help"),
+    }
+
+
 def test_neither_a_run_nor_a_report_imports_torch_into_the_parent(tmp_path):
     out = tmp_path / "runs"
     run = (
