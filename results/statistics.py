@@ -88,7 +88,7 @@ def estimate(
     value_s = math.exp(centre)
     if count == 1:
         return Estimate(value_s, None, None, replicates=1)
-    margin = _t_quantile(confidence, count - 1) * stdev(logs) / math.sqrt(count)
+    margin = t_quantile(confidence, count - 1) * stdev(logs) / math.sqrt(count)
     # Two medians orders of magnitude apart give a margin that overflows exp: e^700 s is as good as unbounded.
     low_s = value_s * math.exp(-margin) * (1 - min(relative_resolution, 1.0))
     high_s = value_s * math.exp(min(margin, 700.0)) * (1 + relative_resolution)
@@ -149,9 +149,26 @@ def _log_binomial(count: int, successes: int) -> float:
     return math.lgamma(count + 1) - math.lgamma(successes + 1) - math.lgamma(count - successes + 1)
 
 
-def _t_quantile(confidence: float, degrees: int) -> float:
-    """Student's t at (1 + confidence) / 2."""
-    # scipy.stats takes a second to import and its special functions half of one: only those who estimate pay.
-    from scipy.special import stdtrit
+@lru_cache
+def t_quantile(confidence: float, degrees: int) -> float:
+    """The t for which a Student variable of so many degrees of freedom, a whole number, lies within ±t.
 
-    return float(stdtrit(degrees, (1 + confidence) / 2))
+    Solved by bisection of the angle atan(t / √degrees). SciPy has it too, but its import alone would take most of
+    the time in which a report should be on the screen.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, degrees) < confidence else (low, middle)
+    return math.tan(low) * math.sqrt(degrees)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """P(|T| ≤ √degrees · tan(angle)): the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = degrees % 2
+    term = total = (cosine if degrees > 1 else 0.0) if odd else 1.0
+    for power in range(2 + odd, degrees - 1, 2):
+        term *= cosine**2 * (power - 1) / power
+        total += term
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total

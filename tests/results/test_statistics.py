@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from scipy.stats import t as student
 
-from results.statistics import Estimate, estimate, median_interval, pooled, relative_half_width, relative_iqr
+from results.statistics import (
+    Estimate,
+    estimate,
+    median_interval,
+    pooled,
+    relative_half_width,
+    relative_iqr,
+    t_quantile,
+)
 
 times = st.floats(1e-9, 1e3)
 some_times = st.lists(times, min_size=1, max_size=12)
@@ -161,3 +169,11 @@ def test_pooled_samples_count_and_keep_the_spread_within_a_process():
     assert known.replicates == 3
     assert known.value_s == pytest.approx((2 * 2 * 4) ** (1 / 3))
     assert known.within_spread == 0  # the replicates' spreads are 0.5, 0 and 0
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99, 0.995, 0.9999])
+def test_students_t_is_scipys_to_ten_digits(confidence):
+    for degrees in (*range(1, 40), 99, 100, 999, 1000):
+        assert t_quantile(confidence, degrees) == pytest.approx(
+            student.ppf((1 + confidence) / 2, degrees), rel=1e-10
+        )
