@@ -24,7 +24,7 @@ def main() -> None:
     try:
         code = _run()
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = _fail("interrupted before anything was measured", INTERRUPTED)
     except BrokenPipeError:
         code = 0  # the reader of our output went away, as in `| head`
         _drop_output()

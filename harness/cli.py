@@ -68,7 +68,10 @@ def run(
     ] = False,
     stage: Annotated[Values, _values("--stage", "qkv, attention, output, sublayer.")] = None,
     variant: Annotated[Values, _values("--variant", "Variants by name; `headbench list` shows them.")] = None,
-    model: Annotated[Values, _values("--model", "Presets by name.  [default: all four]")] = None,
+    model: Annotated[
+        Values,
+        _values("--model", "Presets by name.  [default: all four, or andrea-120m when sizes are given]"),
+    ] = None,
     head_dim: Annotated[
         Values,
         _values(

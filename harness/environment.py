@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -15,6 +16,7 @@ from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
 from harness.peaks import peaks_of
 
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "OMP_NUM_THREADS")
+PACKAGES = ("harness", "variants", "kernels", "results", "reports")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -34,7 +36,12 @@ def capture(wanted: str | None) -> dict[str, Any]:
         "notices": notices,
         "gpu": gpu,
         "gpu_reason": None if gpu else "the run is on the CPU",
-        "cpu": {"name": _cpu_name(), "cores": os.cpu_count(), "memory_bytes": _memory_bytes()},
+        "cpu": {
+            "name": _cpu_name(),
+            "cores": os.cpu_count(),
+            "affinity": sorted(os.sched_getaffinity(0)),
+            "memory_bytes": _memory_bytes(),
+        },
         "peaks": peaks_of(gpu["name"]) if gpu else {},
         "torch": _torch_facts(torch),
         "packages": {
@@ -46,6 +53,7 @@ def capture(wanted: str | None) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "headbench": __version__,
+        "source_sha256": _source_digest(),
         "git": _git(),
     }
 
@@ -133,15 +141,25 @@ def _busy_machine() -> list[str]:
 
 
 def _torch_facts(torch: Any) -> dict[str, Any]:
+    from harness.state import describe
+
     return {
         "version": torch.__version__,
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None,
-        "threads": torch.get_num_threads(),
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "reduced_precision_reduction": torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        **describe(),
     }
+
+
+def _source_digest() -> str:
+    """SHA-256 of headbench's own code, built-in variants and kernels among it, wherever it is installed."""
+    digest = hashlib.sha256()
+    files = (
+        file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.suffix in (".py", ".cu")
+    )
+    for file in sorted(files):
+        digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def _git() -> dict[str, Any] | None:

@@ -39,8 +39,7 @@ SAME = (
     ("torch", "cudnn"),
     ("torch", "threads"),
     ("variables",),
-    ("headbench",),
-    ("git", "commit"),
+    ("source_sha256",),
 )
 """What must be as it was for a run to be resumed: trials of two machines or two versions are not one run."""
 

@@ -7,38 +7,69 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from variants.shape import DTYPES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What a fresh process has, as (how it is read, how it is set).
-SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
-    (torch.get_num_threads, torch.set_num_threads),
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
-    (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
-    (torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.enable_mem_efficient_sdp),
-    (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
-    (torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp),
-)
-ATTRIBUTES: tuple[tuple[Any, str], ...] = (
-    (torch.backends.cudnn, "benchmark"),
-    (torch.backends.cudnn, "deterministic"),
-    (torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction"),
-    (torch.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction"),
-)
+# What a fresh process has: how each setting is read and how it is set.
+SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "threads": (torch.get_num_threads, torch.set_num_threads),
+    "default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "deterministic": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    "flash_sdp": (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
+    "mem_efficient_sdp": (
+        torch.backends.cuda.mem_efficient_sdp_enabled,
+        torch.backends.cuda.enable_mem_efficient_sdp,
+    ),
+    "math_sdp": (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
+    "cudnn_sdp": (torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp),
+}
+ATTRIBUTES: dict[str, tuple[Any, str]] = {
+    "cudnn_benchmark": (torch.backends.cudnn, "benchmark"),
+    "cudnn_deterministic": (torch.backends.cudnn, "deterministic"),
+    "bf16_reduced_precision_reduction": (
+        torch.backends.cuda.matmul,
+        "allow_bf16_reduced_precision_reduction",
+    ),
+    "fp16_reduced_precision_reduction": (
+        torch.backends.cuda.matmul,
+        "allow_fp16_reduced_precision_reduction",
+    ),
+}
+
+
+def float32_matmul_precision(dtype: str) -> str:
+    """PyTorch's word for how float32 matmuls may round: `tf32` alone lets them."""
+    return "high" if dtype == "tf32" else "highest"
+
+
+def describe() -> dict[str, Any]:
+    """The state that `PinnedState` would keep here, as plain values, and what `restore` fixes whatever it was."""
+    settings = {name: read() for name, (read, _) in SETTINGS.items()}
+    attributes = {name: getattr(owner, attribute) for name, (owner, attribute) in ATTRIBUTES.items()}
+    return {
+        **settings,
+        **attributes,
+        "default_dtype": str(settings["default_dtype"]),
+        "float32_matmul_precision": {dtype: float32_matmul_precision(dtype) for dtype in DTYPES},
+        "grad": False,
+        "inference_mode": True,
+        "autocast": False,
+    }
 
 
 class PinnedState:
     """Remembers the state at its making; `restore` brings it back."""
 
     def __init__(self, device: torch.device) -> None:
-        self._settings = [(read, write, read()) for read, write in SETTINGS]
-        self._attributes = [(owner, name, getattr(owner, name)) for owner, name in ATTRIBUTES]
+        self._settings = [(read, write, read()) for read, write in SETTINGS.values()]
+        self._attributes = [(owner, name, getattr(owner, name)) for owner, name in ATTRIBUTES.values()]
         self._stream = torch.cuda.current_stream() if device.type == "cuda" else None
 
     def restore(self, dtype: str) -> None:
-        """Set everything back; `tf32` alone lets float32 matmuls round their inputs."""
-        torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
+        """Set everything back, for a case of this dtype."""
+        torch.set_float32_matmul_precision(float32_matmul_precision(dtype))
         torch.set_grad_enabled(False)
         torch.set_default_device(None)
         for kind in ("cpu", "cuda"):

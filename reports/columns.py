@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from reports import units
 from reports.remarks import outcome_label
 from reports.text import MISSING, plain
+from results.ranking import is_wide
 from results.schema import Outcome
 
 if TYPE_CHECKING:
@@ -205,7 +206,8 @@ def _interval(row: Standing) -> str:
 def _other_mode(mode: str, headline: str | None, scale: units.Scale) -> Callable[[Standing], str]:
     def cell(row: Standing) -> str:
         estimate = row.record.estimates.get(mode) if mode != headline else None
-        return scale(estimate.value_s if estimate else None, 3)
+        unsure = UNSURE_MARK if estimate and is_wide(estimate) else ""
+        return unsure + scale(estimate.value_s if estimate else None, 3)
 
     return cell
 

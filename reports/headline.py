@@ -9,12 +9,14 @@ from reports import units
 from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, UNSURE_MARK, short_title
 from reports.remarks import IMPLAUSIBLE, LEFT_OUT, outcome_label
 from reports.text import count, plain, shorten
+from results.ranking import is_wide
 from results.schema import Outcome
 
 if TYPE_CHECKING:
     from reports.content import Report
     from results.ranking import Standing
     from results.schema import Manifest
+    from results.statistics import Estimate
 
 MODE_MEANINGS = {
     "isolated": "isolated: GPU time of one call, L2 cold",
@@ -186,7 +188,16 @@ def _merged(sources: tuple[str, ...]) -> str:
 
 def _any_unsure(report: Report) -> bool:
     leads = any(best.lead and not best.level and not best.lead_sure for best in report.fastest)
-    return leads or any(row.speedup and not row.is_baseline and not row.speedup_sure for row in report.rows)
+    ratios = any(row.speedup and not row.is_baseline and not row.speedup_sure for row in report.rows)
+    return leads or ratios or any(map(is_wide, _unranked(report, "eager") + _unranked(report, "graph")))
+
+
+def _unranked(report: Report, mode: str) -> list[Estimate]:
+    """The mode's times in the groups that are ranked by another."""
+    found = (
+        row.record.estimates.get(mode) for group in report.groups if group.mode != mode for row in group.rows
+    )
+    return [estimate for estimate in found if estimate]
 
 
 def _on_gpu(environment: dict[str, Any]) -> bool:
@@ -224,11 +235,14 @@ def _precision(report: Report) -> list[str]:
     if not known:
         return ["1 replicate: no interval, so a difference may be chance"]
     within_1, within_5 = (sum(width <= limit for width in known) for limit in (0.01, 0.05))
-    return [
-        f"{within_1} of {count(len(times), 'time')} within ± 1 %",
+    eager = _unranked(report, "eager")
+    wide = sum(map(is_wide, eager))
+    return _known(
+        f"{within_1} of {count(len(times), 'ranked time')} within ± 1 %",
         f"{within_5} within ± 5 %",
         f"the widest ± {units.interval(max(known))}",
-    ]
+        wide and f"{wide} of {count(len(eager), 'eager time')} beyond ± 25 %, marked {UNSURE_MARK}",
+    )
 
 
 def _verified(report: Report) -> list[str]:

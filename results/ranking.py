@@ -97,6 +97,11 @@ def overlap(one: Estimate, other: Estimate) -> bool:
     return one.low_s <= other.high_s and other.low_s <= one.high_s
 
 
+def is_wide(time: Estimate) -> bool:
+    """Whether the interval is known, and wider than ± 25 %."""
+    return time.half_width is not None and time.half_width > WIDEST_SURE
+
+
 def apart(one: Estimate, other: Estimate) -> bool:
     """Whether these two surely differ: both intervals are known, neither is wide, and they share no point."""
     widths = (one.half_width, other.half_width)

@@ -162,3 +162,32 @@ def test_a_commit_is_named_in_a_checkout_and_none_is_outside(monkeypatch, tmp_pa
     inside.mkdir()
     monkeypatch.setattr(environment, "ROOT", inside)
     assert environment._git() is None, "a repository around an installed headbench is not its own"
+
+
+def test_the_codes_digest_changes_with_any_file_of_it_and_with_nothing_else(monkeypatch, tmp_path):
+    for package in environment.PACKAGES:
+        (tmp_path / package).mkdir()
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    seen = {environment._source_digest()}
+    (tmp_path / "results" / "runs").mkdir()
+    (tmp_path / "results" / "runs" / "trials.jsonl").write_text("{}")
+    seen.add(environment._source_digest())
+    assert len(seen) == 1
+    for name, text in (("a.py", "1"), ("a.py", "2"), ("b.py", "2"), ("k.cu", "")):
+        (tmp_path / "variants" / name).write_text(text)
+        seen.add(environment._source_digest())
+    assert len(seen) == 5
+
+
+def test_the_pinned_state_is_recorded_as_plain_values(machine):
+    machine()
+    facts = capture("cpu")["torch"]
+    json.dumps(facts)
+    assert facts["float32_matmul_precision"] == {
+        "bf16": "highest",
+        "fp16": "highest",
+        "tf32": "high",
+        "fp32": "highest",
+    }
+    assert facts["threads"] == torch.get_num_threads()
+    assert {"flash_sdp", "cudnn_benchmark", "fp16_reduced_precision_reduction"} <= facts.keys()
