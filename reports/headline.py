@@ -13,7 +13,7 @@ from results.ranking import is_wide
 from results.schema import Outcome
 
 if TYPE_CHECKING:
-    from reports.content import Report
+    from reports.content import Fastest, Report
     from results.ranking import Standing
     from results.schema import Manifest
     from results.statistics import Estimate
@@ -85,10 +85,14 @@ def outcomes(report: Report) -> list[str]:
     ]
 
 
+TIE_WIDTH = 0.05
+"""Two times within ± 5 % whose intervals overlap are level, which is an answer and no fault of the measurement."""
+
+
 def certainty(report: Report) -> str | None:
     """What must be said of the winners where chance may have picked them; None where most are clear."""
     contested = [best for best in report.fastest if best.runner_up]
-    unclear = sum(not best.clear for best in contested)
+    unclear = sum(not best.clear and not _is_tie(best) for best in contested)
     if contested and all(row.time.half_width is None for row in report.rows if row.time):
         return "one replicate: no intervals, the order may be chance"
     if not unclear or 3 * unclear < len(contested):
@@ -99,6 +103,12 @@ def certainty(report: Report) -> str | None:
         f"{unclear} of {count(len(contested), noun)} {have} no clear winner: "
         "close other programs, or measure longer (--budget, --replicates)"
     )
+
+
+def _is_tie(best: Fastest) -> bool:
+    """Whether winner and runner-up are so well known that measuring longer would tell nothing new."""
+    times = [row.time for row in (best.row, best.runner_up) if row and row.time]
+    return all(time.half_width is not None and time.half_width <= TIE_WIDTH for time in times)
 
 
 def failures(report: Report) -> list[str]:

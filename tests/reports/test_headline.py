@@ -42,6 +42,19 @@ def test_where_a_third_of_the_groups_are_noise_the_summary_says_so_and_what_help
     assert "~: intervals overlap, exceed ± 25 % or are unknown, or runs differ" in text
 
 
+def test_two_steady_variants_that_are_level_are_an_answer_and_no_noise() -> None:
+    scatter = (1.0, 1.004, 0.997)
+    text = runs.rendered(
+        runs.run(
+            builders.trial(builders.case(variant), n, median_s=1e-4 * scatter[n] * factor)
+            for n in range(3)
+            for variant, factor in (("per_head", 1.0), ("fused", 1.001))
+        )
+    )
+    assert "level with" in text
+    assert "no clear winner" not in text
+
+
 def test_the_header_counts_what_was_tried_and_tells_budget_and_time_taken() -> None:
     text = runs.rendered(runs.cpu_run(settings={"budget_s": 75.0}, created_utc="2026-01-02T02:54:01Z"))
     assert "measured   6 of 9 cases in 2 groups · 3 replicates, each a fresh process\n" in text
