@@ -9,12 +9,15 @@ import selectors
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ROOT = Path(__file__).resolve().parent.parent
 TAIL_BYTES = 4096
 CHUNK_BYTES = 1 << 16
 
@@ -29,7 +32,8 @@ class Child:
     def __init__(self, module: str, job: dict[str, Any], silence_s: float) -> None:
         self.silence_s = silence_s
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [sys.executable, "-P", "-m", module],  # -P: what lies in the current folder is not ours
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -126,6 +130,16 @@ class Child:
             self._process.stdin.close()
         except BrokenPipeError:
             pass  # it died at once: `events` ends and `how_it_ended` says how
+
+
+def _environment() -> dict[str, str]:
+    """The parent's, with headbench's own folder on the path unless it is installed where Python looks anyway."""
+    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    ours = [] if ROOT in installed else [str(ROOT)]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), *ours]),
+    }
 
 
 def _signal_name(number: int) -> str:

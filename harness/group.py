@@ -220,6 +220,7 @@ class GroupMeasurement:
         self._as_made.copy_from(fresh)
         for lane in list(self._lanes):
             self._begin(lane.case, "verify again")
+            fresh.copy_from(self._as_made)  # the lane before may have spoiled them
             with self._guarding(lane):
                 self._check(lane, lane.call, expected, "after")
                 if lane.replay:

@@ -43,5 +43,5 @@ def print_report(run: Run) -> None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # What is plain JSON in a manifest can hold anything once somebody has edited it.
         raise HeadbenchError(
-            f"{run.path} cannot be shown: its manifest holds what no run stores ({error!r})"
+            f"{run.path} cannot be shown, its manifest may be damaged ({error!r})"
         ) from error

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from variants.shape import Shape
 
+MOMENTS = {"before": "before timing", "after": "after timing", "in its graph": "replayed from its graph"}
+"""When an output is checked, as a verification's `when` says it, and in words."""
+
 _LIMITS = {
     "fp32": (1e-5, 2e-5),
     "tf32": (5e-3, 1e-2),
@@ -83,8 +86,8 @@ def _contents(output: object) -> tuple[int, int]:
 
 
 def explain(verification: Verification) -> str:
-    """One line: when it was checked (`before` or `after`), how far off it is, and which limit that breaks."""
-    when = f"{verification.when} timing: "
+    """One line: what was checked (a key of `MOMENTS`), how far off it is, and which limit that breaks."""
+    when = f"{MOMENTS[verification.when]}: "
     if verification.relative_error is None or verification.worst_row_error is None:
         return when + (verification.reason or "no error could be computed")
     figures = (

@@ -25,6 +25,10 @@ MODE_MEANINGS = {
 }
 
 
+TIE_WIDTH = 0.05
+"""Two times within ± 5 % whose intervals overlap are level, which is an answer and no fault of the measurement."""
+
+
 def notices(report: Report) -> list[str]:
     """What must be said before anything else; a run on the CPU never leaves that unsaid."""
     environment = report.manifest.environment
@@ -85,10 +89,6 @@ def outcomes(report: Report) -> list[str]:
     ]
 
 
-TIE_WIDTH = 0.05
-"""Two times within ± 5 % whose intervals overlap are level, which is an answer and no fault of the measurement."""
-
-
 def certainty(report: Report) -> str | None:
     """What must be said of the winners where chance may have picked them; None where most are clear."""
     contested = [best for best in report.fastest if best.runner_up]
@@ -101,7 +101,7 @@ def certainty(report: Report) -> str | None:
     have = "has" if unclear == 1 else "have"
     return (
         f"{unclear} of {count(len(contested), noun)} {have} no clear winner: "
-        "close other programs, or measure longer (--budget, --replicates)"
+        "close other programs, or take more --replicates (and a larger --budget)"
     )
 
 

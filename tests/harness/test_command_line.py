@@ -165,6 +165,20 @@ def test_a_foreign_package_found_first_ends_in_one_line_naming_both_files(tmp_pa
         assert word in done.stderr
 
 
+def test_foreign_packages_in_the_current_folder_reach_neither_the_command_nor_its_children(tmp_path):
+    for name in ("harness", *entry.SIBLINGS):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('foreign')\n")
+    # As the console script is started: its own folder on the path, not the current one.
+    plain = {name: value for name, value in environment().items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "harness", "list", "--device", "cpu"],
+        capture_output=True, text=True, cwd=tmp_path, env=plain, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "fused_qkv" in done.stdout
+
+
 def test_a_folder_named_results_in_the_current_folder_is_no_foreign_package(tmp_path):
     (tmp_path / "results" / "runs").mkdir(parents=True)
     assert headbench("--version", cwd=tmp_path).returncode == 0

@@ -34,7 +34,7 @@ def test_where_a_third_of_the_groups_are_noise_the_summary_says_so_and_what_help
     text = runs.rendered(noisy_run(), width)
     rows = table(text, "fastest of each group")
     assert " ".join(rows[4:]) == (
-        "2 of 3 groups have no clear winner: close other programs, or measure longer (--budget, --replicates)"
+        "2 of 3 groups have no clear winner: close other programs, or take more --replicates (and a larger --budget)"
     )
     winners = [table(text, f"qkv forward · batch {batch} ")[1] for batch in (1, 2, 4)]
     ratios = [found[0] for winner in winners if (found := re.findall(r"~?1\.50\b", winner))]

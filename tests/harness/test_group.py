@@ -1,0 +1,63 @@
+"""One group on a CPU with a scripted timer: what a captured graph computes is verified like the call itself."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+
+from harness.group import GroupMeasurement
+from harness.plan import Group, case_of
+from harness.state import PinnedState
+from harness.timers import EagerTimer
+from harness.tools import Tools
+from results.schema import Outcome
+from variants.registry import discover
+from variants.shape import Shape
+
+SHAPE = Shape(batch=1, seq_len=8, d_model=16, n_head=2)
+
+
+class Replaying:
+    """A timing mode with a copy of the call, as a graph is; `replay` makes that copy."""
+
+    mode = "graph"
+
+    def __init__(self, replay):
+        self._replay = replay
+
+    def bracket(self, call):
+        bracket = EagerTimer(synchronize=lambda: None).bracket(call)
+        bracket.replay = self._replay(call)
+        return bracket
+
+
+def faithful(call):
+    return call
+
+
+def stale(call):
+    """As a graph whose output memory nobody writes again."""
+    return partial(lambda output: output, call())
+
+
+@pytest.mark.parametrize(
+    ("replay", "outcome", "reason"),
+    [(faithful, Outcome.OK, None), (stale, Outcome.INCORRECT, "replayed from its graph: worst row off by")],
+)
+def test_a_graph_that_computes_something_else_than_the_call_is_incorrect(replay, outcome, reason):
+    reported = []
+    device = torch.device("cpu")
+    tools = Tools(
+        device=device, state=PinnedState(device), registry=discover(), timers=[Replaying(replay)], missing_modes={},
+        nvml=None, nvml_reason="no GPU", begin=lambda *_: None, report=reported.append, replicate=0, seed=0,
+        watch=False,
+    )  # fmt: skip
+    group = Group("attention", SHAPE, (case_of("attention", "sdpa", SHAPE),))
+    with torch.inference_mode():
+        GroupMeasurement(group, tools).run(0.01)
+    (trial,) = reported
+    assert trial.outcome is outcome, trial.reason
+    assert reason is None or trial.reason.startswith(reason)
+    assert bool(trial.timings) is (outcome is Outcome.OK)
