@@ -76,8 +76,9 @@ class Series:
 
     @property
     def most_in_a_block(self) -> int:
-        """So few that a series which ends by number has come from every round."""
-        return (MOST_SAMPLES if self.mode in STOPS_WHEN_PRECISE else FIXED_SAMPLES) // ROUNDS
+        """So few that a series which ends by number comes from every round, and never more than are to come."""
+        most = MOST_SAMPLES if self.mode in STOPS_WHEN_PRECISE else FIXED_SAMPLES
+        return min(most // ROUNDS, most - len(self.used))
 
     def timing(self) -> Timing:
         """What is stored."""

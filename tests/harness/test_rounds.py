@@ -8,7 +8,7 @@ from itertools import groupby
 from statistics import median
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -256,6 +256,13 @@ def test_nothing_to_measure_is_no_fault():
     modes=st.sets(st.sampled_from(["isolated", "eager", "graph"]), min_size=1),
     seconds=st.floats(-1.0, 5.0),
     seed=st.integers(0, 9),
+)
+# Blocks of which some end by time and some by number once added up to more than the most.
+@example(
+    spans=[0.00390625, 6.103515625e-05, 6.103515625e-05, 0.001953125],
+    modes={"isolated", "eager", "graph"},
+    seconds=0.75,
+    seed=0,
 )
 def test_whatever_the_spans_and_the_budget_every_sample_has_its_block(spans, modes, seconds, seed):
     bench = Bench()
