@@ -132,7 +132,7 @@ def _estimates(of_mode: dict[str, list[Timing]]) -> tuple[dict[str, Estimate], d
         if timings:
             try:
                 samples = [timing.used_s for timing in timings]
-                estimates[mode] = pooled(samples, max(map(_relative_resolution, timings)))
+                estimates[mode] = pooled(samples, max(map(relative_resolution, timings)))
             except ValueError as error:
                 reasons[mode] = str(error)
     return estimates, reasons
@@ -153,7 +153,7 @@ def _sampling(timings: Sequence[Timing]) -> Sampling:
     )
 
 
-def _relative_resolution(timing: Timing) -> float:
+def relative_resolution(timing: Timing) -> float:
     """The timer's step ÷ what one sample timed; 0 where either is unknown."""
     span_s = _span_s(timing)
     if timing.resolution_s is None or timing.resolution_s <= 0 or span_s <= 0:

@@ -1,0 +1,129 @@
+"""What a comparison says: one row per case and timing mode, for `ab` and `compare` alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from results.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pandas import DataFrame
+
+    from results.schema import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One case in one timing mode.
+
+    `ratio` is head's time ÷ base's: above 1 the head is slower; it lies in `low` to `high` with `confidence`
+    (0 to 1), None where nothing is known. `base_s` and `head_s` are the geometric means of `base_count` and
+    `head_count` pairs, runs or processes. `guarded`: this mode may fail a CI. `reason` says why there is no
+    verdict. `needed` is how many pairs, runs or processes (a side) in all would decide, None where that is
+    unknown or beyond 1,000. `confirmed` is None where nothing had to be confirmed, else whether ten fresh pairs
+    were slower too; the numbers are then those of the fresh pairs, which no alarm has selected.
+    """
+
+    case: Case
+    mode: str
+    guarded: bool
+    verdict: Verdict
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+    base_s: float | None = None
+    head_s: float | None = None
+    base_count: int = 0
+    head_count: int = 0
+    reason: str | None = None
+    needed: int | None = None
+    confirmed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """All rows of one comparison, in plan order, cases before modes.
+
+    `unit` says what was counted: "pairs" (ab), "runs", or "processes" where there were too few runs.
+    `only_base` and `only_head` are cases of one side, which are listed and not compared. `failed` are cases that
+    were incorrect, crashed or timed out on a side. `notes` hold for everything and are to be shown.
+    """
+
+    rows: tuple[Comparison, ...]
+    unit: str
+    base: str
+    head: str
+    only_base: tuple[Case, ...] = ()
+    only_head: tuple[Case, ...] = ()
+    failed: tuple[Case, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def regressions(self) -> tuple[Comparison, ...]:
+        """The guarded rows that are slower: of an `ab`, only what fresh pairs confirmed."""
+        return tuple(row for row in self.rows if row.guarded and row.verdict is Verdict.SLOWER)
+
+    @property
+    def undecided(self) -> tuple[Comparison, ...]:
+        """The guarded rows without a verdict although both sides were timed."""
+        return tuple(row for row in self.rows if row.guarded and row.verdict is Verdict.UNDECIDED)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether anything at all could be compared."""
+        return any(row.verdict is not Verdict.INCOMPARABLE for row in self.rows)
+
+    def frame(self) -> DataFrame:
+        """A row per case and mode: the case's fields, then those of `Comparison`; what is unknown is NaN."""
+        import pandas as pd  # takes most of a second to import
+
+        columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        for row in self.rows:
+            plain = asdict(row)
+            for name, value in (plain.pop("case") | plain).items():
+                columns[name].append(value)
+        return pd.DataFrame(columns).astype(_COLUMNS)
+
+
+def mean_s(times_s: Iterable[float]) -> float:
+    """The geometric mean of positive times: the one whose ratios are the mean of ratios."""
+    return math.exp(fmean(math.log(one) for one in times_s))
+
+
+def percent(log_ratio: float) -> str:
+    """`1.2 %`: a log ratio as the change it stands for."""
+    return f"{100 * math.expm1(min(log_ratio, 700.0)):.1f} %"
+
+
+_COLUMNS = {
+    "stage": "str",
+    "variant": "str",
+    "direction": "str",
+    "batch": "int64",
+    "seq_len": "int64",
+    "d_model": "int64",
+    "n_head": "int64",
+    "head_dim": "int64",
+    "causal": "bool",
+    "dtype": "str",
+    "mode": "str",
+    "guarded": "bool",
+    "verdict": "str",
+    "ratio": "float64",
+    "low": "float64",
+    "high": "float64",
+    "confidence": "float64",
+    "base_s": "float64",
+    "head_s": "float64",
+    "base_count": "int64",
+    "head_count": "int64",
+    "reason": "str",
+    "needed": "Int64",
+    "confirmed": "boolean",
+}
