@@ -1,4 +1,4 @@
-"""A run for other programs, or for pasting elsewhere: CSV, JSON, Markdown."""
+"""A run for other programs, or for pasting elsewhere: one writer per format."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from reports import content, markdown
+from reports.github_action_benchmark import to_github_action_benchmark
+from reports.junit import to_junit
+from reports.pytest_benchmark import to_pytest_benchmark
 from results.codec import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from results.run import Run
 
 
@@ -28,3 +34,27 @@ def to_json(run: Run) -> str:
 def to_markdown(run: Run) -> str:
     """The terminal's report as GitHub Markdown."""
     return markdown.to_markdown(content.from_run(run))
+
+
+def to_parquet(run: Run, path: Path) -> None:
+    """Write the run's frame to `path`, a row per case; a file that is there is replaced.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        OSError: the file cannot be written.
+    """
+    import pyarrow.parquet as parquet
+    from pyarrow import Table
+
+    parquet.write_table(Table.from_pandas(run.frame(), preserve_index=False), path)
+
+
+WRITERS: dict[str, Callable[[Run], str]] = {
+    "csv": to_csv,
+    "json": to_json,
+    "markdown": to_markdown,
+    "junit": to_junit,
+    "pytest-benchmark": to_pytest_benchmark,
+    "github-action-benchmark": to_github_action_benchmark,
+}
+"""What can be written to stdout, by the name of its option."""
