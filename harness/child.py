@@ -11,15 +11,40 @@ import subprocess
 import sys
 import sysconfig
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).resolve().parent.parent
 TAIL_BYTES = 4096
 CHUNK_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a child runs: a Python interpreter, and the folder that holds the code's packages."""
+
+    python: str
+    root: Path
+
+    def environment(self) -> dict[str, str]:
+        """The parent's, with the code's folder first on the path, before any headbench that is installed.
+
+        Code that is installed for this very interpreter is found as it is: its folder holds every other
+        package, too, and first on the path it would hide the standard library's.
+        """
+        installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+        ours = [] if self == RUNNING and self.root in installed else [str(self.root)]
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([*ours, *filter(None, [os.environ.get("PYTHONPATH")])]),
+        }
+
+
+RUNNING = Program(sys.executable, Path(__file__).resolve().parent.parent)
+"""The interpreter and the code of this process."""
 
 
 class Silent(Exception):
@@ -29,11 +54,13 @@ class Silent(Exception):
 class Child:
     """A fresh `python -m <module>` that was handed one job. Use as a context manager: it never outlives the block."""
 
-    def __init__(self, module: str, job: dict[str, Any], silence_s: float) -> None:
+    def __init__(
+        self, module: str, job: dict[str, Any], silence_s: float, program: Program = RUNNING
+    ) -> None:
         self.silence_s = silence_s
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],  # -P: what lies in the current folder is not ours
-            env=_environment(),
+            [program.python, "-P", "-m", module],  # -P: what lies in the current folder is not ours
+            env=program.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -130,16 +157,6 @@ class Child:
             self._process.stdin.close()
         except BrokenPipeError:
             pass  # it died at once: `events` ends and `how_it_ended` says how
-
-
-def _environment() -> dict[str, str]:
-    """The parent's, with headbench's own folder on the path unless it is installed where Python looks anyway."""
-    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-    ours = [] if ROOT in installed else [str(ROOT)]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), *ours]),
-    }
 
 
 def _signal_name(number: int) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from harness import options
+
 app = typer.Typer(
     help="Which layout of multi-head attention does your GPU like, and why: verified, measured, ranked.",
     rich_markup_mode=None,  # a rich help text takes twice as long to print
@@ -14,31 +16,10 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 
-# Every option's name is given: typer 0.27 would take a metavar for one.
-Values = list[str] | None
-Device = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        help="cpu, cuda or cuda:N.  [default: the GPU if there is one]",
-        metavar="DEVICE",
-        show_default=False,
-    ),
-]
-Plugins = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plugin",
-        help="A Python file that adds variants; may be repeated.",
-        metavar="FILE",
-        show_default=False,
-    ),
-]
-
-
-def _values(option: str, text: str) -> typer.models.OptionInfo:
-    info: typer.models.OptionInfo = typer.Option(option, help=text, metavar="VALUES", show_default=False)
-    return info
+JSON = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
+CSV = Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")]
+MARKDOWN = Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")]
+JUNIT = Annotated[bool, typer.Option("--junit", help="A test case per case, as JUnit XML.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -55,43 +36,25 @@ def top(
     if context.invoked_subcommand is None:
         from harness.errors import UsageError
 
-        raise UsageError("nothing to do: run, list or report? (headbench --help tells more)")
+        raise UsageError(
+            "nothing to do: run, list, report, ab, compare or doctor? (headbench --help tells more)"
+        )
 
 
 @app.command()
 def run(
-    everything: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Every variant of every stage, default shapes, as far as nothing narrows it."
-        ),
-    ] = False,
-    stage: Annotated[Values, _values("--stage", "qkv, attention, output, sublayer.")] = None,
-    variant: Annotated[Values, _values("--variant", "Variants by name; `headbench list` shows them.")] = None,
-    model: Annotated[
-        Values,
-        _values("--model", "Presets by name.  [default: all four, or andrea-120m when sizes are given]"),
-    ] = None,
-    head_dim: Annotated[
-        Values,
-        _values(
-            "--head-dim",
-            "Sweep head_dim: n_head stays and d_model follows, or with --d-model n_head follows.",
-        ),
-    ] = None,
-    n_head: Annotated[Values, _values("--n-head", "Heads.  [default: the model's]")] = None,
-    d_model: Annotated[Values, _values("--d-model", "Width.  [default: the model's]")] = None,
-    batch: Annotated[
-        Values, _values("--batch", "Sequences at once.  [default: 1,32 on a GPU, 1 on a CPU]")
-    ] = None,
-    seq_len: Annotated[
-        Values, _values("--seq-len", "Tokens a sequence.  [default: 1024 on a GPU, 256 on a CPU]")
-    ] = None,
-    mask: Annotated[Values, _values("--mask", "causal, full.  [default: causal]")] = None,
-    dtype: Annotated[
-        Values, _values("--dtype", "bf16, fp16, tf32, fp32.  [default: bf16 on a GPU, fp32 on a CPU]")
-    ] = None,
-    device: Device = None,
+    everything: options.Everything = False,
+    stage: options.Stage = None,
+    variant: options.Variant = None,
+    model: options.Model = None,
+    head_dim: options.HeadDim = None,
+    n_head: options.NHead = None,
+    d_model: options.DModel = None,
+    batch: options.Batch = None,
+    seq_len: options.SeqLen = None,
+    mask: options.Mask = None,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
     quick: Annotated[
         bool,
         typer.Option(
@@ -100,64 +63,33 @@ def run(
     ] = False,
     budget: Annotated[
         str | None,
-        typer.Option(
-            "--budget",
-            help="Time to spend, as 90s or 5m.  [default: 120s on a GPU, 75s on a CPU]",
-            metavar="TIME",
-            show_default=False,
+        options.optional(
+            "--budget", "Time to spend, as 90s or 5m.  [default: 120s on a GPU, 75s on a CPU]", "TIME"
         ),
     ] = None,
     replicates: Annotated[
         int | None,
-        typer.Option(
-            "--replicates",
-            help="Fresh processes, each measuring everything.  [default: 3]",
-            metavar="N",
-            show_default=False,
-        ),
+        options.optional("--replicates", "Fresh processes, each measuring everything.  [default: 3]", "N"),
     ] = None,
-    silence: Annotated[
-        str,
-        typer.Option(
-            "--silence", help="A case that shows no sign of life for so long has timed out.", metavar="TIME"
-        ),
-    ] = "60s",
-    seed: Annotated[
-        int,
-        typer.Option("--seed", min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N"),
-    ] = 0,
-    plugin: Plugins = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder that runs go to, one folder each.", metavar="DIR")
-    ] = Path("results/runs"),
+    silence: options.Silence = "60s",
+    seed: options.Seed = 0,
+    plugin: options.Plugins = None,
+    out: options.Out = options.RUNS,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            "--resume",
-            help="Measure only what this run still lacks, with its own settings.",
-            metavar="RUN",
-            show_default=False,
-        ),
+        options.optional("--resume", "Measure only what this run still lacks, with its own settings.", "RUN"),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Verify, measure and rank variants. Options that take VALUES take several: --head-dim 32,64,72."""
     from harness import run_command
     from harness.errors import UsageError
-    from harness.request import Selection, parse_seconds, split_counts, split_values
+    from harness.request import parse_seconds
 
-    options = run_command.Options(
-        selection=Selection(
-            stages=split_values("--stage", stage),
-            variants=split_values("--variant", variant),
-            models=split_values("--model", model),
-            d_model=split_counts("--d-model", d_model),
-            n_head=split_counts("--n-head", n_head),
-            head_dim=split_counts("--head-dim", head_dim),
-            batch=split_counts("--batch", batch),
-            seq_len=split_counts("--seq-len", seq_len),
-            masks=split_values("--mask", mask),
-            dtypes=split_values("--dtype", dtype),
+    asked = run_command.Options(
+        selection=options.selection(
+            stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
+            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
         ),
         everything=everything,
         quick=quick,
@@ -168,22 +100,152 @@ def run(
         seed=seed,
         plugins=tuple(plugin or ()),
         out=out,
-    )
+    )  # fmt: skip
     if resume is not None and dry_run:
         raise UsageError(f"--resume {resume} and --dry-run exclude each other: one would do")
     if resume is not None:
-        code = run_command.resume(resume, options)
+        code = run_command.resume(resume, asked)
     elif dry_run:
-        code = run_command.dry_run(options)
+        code = run_command.dry_run(asked)
     else:
-        code = run_command.start(options)
+        code = run_command.start(asked)
     raise typer.Exit(code)
+
+
+@app.command()
+def ab(
+    base: Annotated[
+        str | None,
+        typer.Argument(help="The git ref to compare with: a branch, a tag, a commit.", show_default=False),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Argument(
+            help="The git ref to judge.  [default: the working tree as it is]", show_default=False
+        ),
+    ] = None,
+    base_python: Annotated[
+        Path | None,
+        options.optional(
+            "--base-python", "Another Python for the base, to judge an upgrade of torch.", "PYTHON"
+        ),
+    ] = None,
+    head_python: Annotated[
+        Path | None, options.optional("--head-python", "Another Python for the head.", "PYTHON")
+    ] = None,
+    guard: Annotated[
+        str,
+        typer.Option(
+            "--guard",
+            help="Timing modes whose slowdown fails the command, separated by commas.",
+            metavar="MODES",
+        ),
+    ] = "isolated,graph",
+    only: Annotated[
+        options.Values,
+        options.optional(
+            "--only",
+            "Cases whose key, stage or variant matches a glob, as '*/sdpa*'; may be repeated.",
+            "GLOBS",
+        ),
+    ] = None,
+    self_check: Annotated[
+        bool,
+        typer.Option(
+            "--self-check",
+            help="Compare the working tree with itself: how far are this machine's verdicts to trust?",
+        ),
+    ] = False,
+    everything: options.Everything = False,
+    stage: options.Stage = None,
+    variant: options.Variant = None,
+    model: options.Model = None,
+    head_dim: options.HeadDim = None,
+    n_head: options.NHead = None,
+    d_model: options.DModel = None,
+    batch: options.Batch = None,
+    seq_len: options.SeqLen = None,
+    mask: options.Mask = None,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    budget: Annotated[
+        str | None,
+        options.optional(
+            "--budget",
+            "Time for ten pairs, as 10m; half of it where five decide; confirming what is slower comes on top.  "
+            "[default: 0.4 s a case in each process]",
+            "TIME",
+        ),
+    ] = None,
+    silence: options.Silence = "60s",
+    seed: options.Seed = 0,
+    plugin: options.Plugins = None,
+    out: options.Out = options.RUNS,
+    dry_run: options.DryRun = False,
+) -> None:
+    """Judge a change: base against head, a verdict per case.
+
+    Two versions of the code are measured in pairs of fresh processes, interleaved on one GPU.
+
+    Nothing selected means every variant at andrea-120m. The exit code is 3 when a slowdown was confirmed, 4 when
+    a guarded case stays undecided or nothing can be compared, 1 when a case failed.
+    """
+    from harness import ab_command
+    from harness.request import parse_seconds, split_values
+
+    asked = ab_command.Options(
+        base=base,
+        head=head,
+        base_python=base_python,
+        head_python=head_python,
+        guard=split_values("--guard", [guard]),
+        only=split_values("--only", only),
+        self_check=self_check,
+        selection=options.selection(
+            stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
+            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
+        ),
+        everything=everything,
+        device=device,
+        budget_s=parse_seconds("--budget", budget) if budget is not None else None,
+        silence_s=parse_seconds("--silence", silence),
+        seed=seed,
+        plugins=tuple(plugin or ()),
+        out=out,
+    )  # fmt: skip
+    raise typer.Exit(ab_command.dry_run(asked) if dry_run else ab_command.start(asked))
+
+
+@app.command()
+def compare(
+    base: Annotated[
+        str,
+        typer.Argument(help="A run's folder or id, `latest`, a folder of runs, or a reference's name."),
+    ],
+    head: Annotated[str, typer.Argument(help="The run, or the runs, to judge.")],
+    across: Annotated[
+        options.Values,
+        options.optional(
+            "--across", "A difference to allow on purpose, as gpu or torch; may be repeated.", "KEYS"
+        ),
+    ] = None,
+    csv: CSV = False,
+    json: JSON = False,
+    markdown: MARKDOWN = False,
+    junit: JUNIT = False,
+) -> None:
+    """Compare recorded runs, a verdict per case: advisory, for sessions differ by more than their processes do."""
+    from harness import compare_command
+    from harness.request import split_values
+
+    formats = _chosen(csv=csv, json=json, markdown=markdown, junit=junit)
+    raise typer.Exit(compare_command.show(base, head, split_values("--across", across), formats))
 
 
 @app.command("list")
 def list_(
-    device: Device = None,
-    plugin: Plugins = None,
+    device: options.Device = None,
+    plugin: options.Plugins = None,
 ) -> None:
     """Stages, their variants (what each needs, and whether this machine has it), and the model presets."""
     from harness import list_command
@@ -192,16 +254,56 @@ def list_(
 
 
 @app.command()
+def doctor(device: options.Device = None) -> None:
+    """Tell what this machine offers and lacks, and whether its clock can be trusted."""
+    from harness import doctor_command
+
+    raise typer.Exit(doctor_command.show(device))
+
+
+@app.command()
 def report(
     run: Annotated[
         str, typer.Argument(help="A run's folder or id, `latest`, a folder of runs, or a reference's name.")
     ],
-    csv: Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Manifest and records, as JSON.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")] = False,
+    csv: CSV = False,
+    json: JSON = False,
+    markdown: MARKDOWN = False,
+    junit: JUNIT = False,
+    pytest_benchmark: Annotated[
+        bool, typer.Option("--pytest-benchmark", help="The JSON of pytest-benchmark.")
+    ] = False,
+    github_action_benchmark: Annotated[
+        bool, typer.Option("--github-action-benchmark", help="The JSON customSmallerIsBetter.")
+    ] = False,
+    parquet: Annotated[
+        Path | None, options.optional("--parquet", "A row per case, into this file, as Parquet.", "FILE")
+    ] = None,
 ) -> None:
-    """Show a stored run again, or export it to stdout."""
+    """Show a stored run, or the verdicts of an ab session, again; or export them to stdout."""
     from harness import report_command
 
-    chosen = [name for name, wanted in (("csv", csv), ("json", json), ("markdown", markdown)) if wanted]
-    report_command.show(run, chosen)
+    formats = _chosen(
+        csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
+        github_action_benchmark=github_action_benchmark,
+    )  # fmt: skip
+    report_command.show(run, formats, **({"parquet": parquet} if parquet else {}))
+
+
+results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)
+app.add_typer(results_app, name="results")
+
+
+@results_app.command()
+def promote(
+    run: Annotated[str, typer.Argument(help="A run's folder or id, or `latest`.")],
+    name: Annotated[str, typer.Argument(help="What the reference is to be called.")],
+) -> None:
+    """Make a committed reference of a run; one that is dirty, unverified or partial is refused."""
+    from harness import promote_command
+
+    promote_command.promote(run, name)
+
+
+def _chosen(**formats: bool) -> list[str]:
+    return [name.replace("_", "-") for name, wanted in formats.items() if wanted]

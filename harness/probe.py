@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.channel import Channel
-from harness.child import Child, Silent
+from harness.child import RUNNING, Child, Program, Silent
 from harness.errors import HeadbenchError, UsageError
 from harness.plan import VariantFacts
 
@@ -26,7 +26,9 @@ START_S = 300.0
 """A first import of torch from a slow disk can take minutes."""
 
 
-def look(device: str | None, plugins: tuple[Path, ...]) -> tuple[dict[str, Any], list[VariantFacts]]:
+def look(
+    device: str | None, plugins: tuple[Path, ...], program: Program = RUNNING
+) -> tuple[dict[str, Any], list[VariantFacts]]:
     """The environment and the variants, found by a process that ends before anything is measured.
 
     Raises:
@@ -34,7 +36,7 @@ def look(device: str | None, plugins: tuple[Path, ...]) -> tuple[dict[str, Any],
         HeadbenchError: torch cannot be imported, or the process died.
     """
     job = {"device": device, "plugins": [str(path) for path in plugins]}
-    with Child("harness.probe", job, START_S) as child:
+    with Child("harness.probe", job, START_S, program) as child:
         try:
             for event in child.events():
                 if event["event"] == "refused":

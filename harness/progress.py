@@ -22,11 +22,11 @@ PLAIN_LINE_S = 15.0
 class Progress:
     """Goes to stderr, so that stdout holds the tables alone."""
 
-    def __init__(self, trials: int, replicates: int, budget_s: float) -> None:
+    def __init__(self, trials: int, budget_s: float, unit: str = "replicate") -> None:
         self._console = Console(stderr=True, highlight=False)
         self._live = self._console.is_terminal
         self._trials, self._done = trials, 0
-        self._replicates, self._replicate = replicates, 0
+        self._unit, self._part = unit, ""
         self._budget_s = budget_s
         self._started = self._told = time.monotonic()
         self._bar = Bar(
@@ -49,9 +49,9 @@ class Progress:
     ) -> None:
         self._bar.stop()
 
-    def replicate(self, index: int) -> None:
-        """A worker is being started for this replicate."""
-        self._replicate = index
+    def begin(self, part: str) -> None:
+        """A worker is being started for this part of the whole, as in `2/3`, in units of replicates or pairs."""
+        self._part = part
         self._show("starting a process")
 
     def case(self, key: str, step: str) -> None:
@@ -66,17 +66,23 @@ class Progress:
         if trial.outcome.failed:
             self.note(f"{trial.outcome.value}: {trial.case.key}: {trial.reason}")
 
+    def more(self, trials: int, seconds: float) -> None:
+        """So many trials are to be measured beyond those announced, in about so many seconds more."""
+        self._trials += trials
+        self._budget_s += seconds
+        self._bar.update(self._task, total=self._trials)
+
     def note(self, text: str) -> None:
         """A line that stays."""
         self._bar.console.print(Text(text), soft_wrap=True)
 
     def _show(self, text: str) -> None:
-        text = f"{self._replicate + 1}/{self._replicates} {text}"
+        text = f"{self._part} {text}"
         short = text if len(text) <= CASE_WIDTH else text[: CASE_WIDTH - 1] + "…"
         self._bar.update(self._task, description=short.ljust(CASE_WIDTH), clock=self._clock())
         if not self._live and time.monotonic() - self._told >= PLAIN_LINE_S:
             self._told = time.monotonic()
-            self.note(f"{self._done} of {self._trials} trials, {self._clock()}; replicate {text}")
+            self.note(f"{self._done} of {self._trials} trials, {self._clock()}; {self._unit} {text}")
 
     def _clock(self) -> str:
         """Elapsed, and what is left of the budget, or, once that is spent, at the pace so far."""

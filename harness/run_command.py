@@ -230,7 +230,7 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
     try:
         for case, outcome, reason in left_out:
             writer.append(unmeasured(case, 0, outcome, reason))
-        with Progress(len(run.missing()), run.manifest.replicates, budget_s) as progress:
+        with Progress(len(run.missing()), budget_s) as progress:
             Runner(writer, progress).run(budget_s)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off what is still said

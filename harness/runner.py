@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.child import Child, Silent
+from harness.child import RUNNING, Child, Program, Silent
 from harness.errors import HeadbenchError
 from harness.plan import figures
 from harness.probe import START_S
@@ -20,6 +20,8 @@ from harness.utilisation import USUAL_WINDOW_S
 from results.schema import Case, Outcome, Trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.progress import Progress
     from results.store import RunWriter
 
@@ -38,15 +40,15 @@ class InHand:
 
 
 class Runner:
-    """Measures what a run still lacks."""
+    """Measures cases for a run, in workers of `program`; `start_s` is what a worker's start takes, in seconds."""
 
-    def __init__(self, writer: RunWriter, progress: Progress) -> None:
-        self._writer, self._progress = writer, progress
+    def __init__(self, writer: RunWriter, progress: Progress, program: Program = RUNNING) -> None:
+        self._writer, self._progress, self._program = writer, progress, program
         self._settings = writer.run.manifest.settings
         self._environment = writer.run.manifest.environment
         self._device = self._environment["device"].partition(":")[0]
-        self._start_s = START_GUESS_S[self._device]
         self._killed: Counter[str] = Counter()
+        self.start_s = START_GUESS_S[self._device]
 
     def run(self, budget_s: float) -> None:
         """Every replicate's missing trials, within about `budget_s` seconds.
@@ -56,38 +58,55 @@ class Runner:
             StoreError: a trial could not be stored; the trials before it are.
         """
         deadline = time.monotonic() + budget_s
-        for replicate in range(self._writer.run.manifest.replicates):
-            while cases := self._missing(replicate):
-                self._progress.replicate(replicate)
-                kills = self._killed.total()
-                self._one_worker(replicate, cases, self._share(replicate, cases, deadline))
-                if len(self._missing(replicate)) == len(cases) and self._killed.total() == kills:
-                    raise HeadbenchError(
-                        f"replicate {replicate} makes no progress: {len(cases)} cases stay unmeasured"
-                    )
+        replicates = self._writer.run.manifest.replicates
+        for replicate in range(replicates):
+            cases = [case for of, case in self._writer.run.missing() if of == replicate]
+            if cases:
+                self._progress.begin(f"{replicate + 1}/{replicates}")
+                watch = replicate == 0 and self._device == "cuda"
+                self.replicate(replicate, cases, self._share(replicate, cases, deadline, watch), watch)
 
-    def _missing(self, replicate: int) -> list[Case]:
-        return [case for of, case in self._writer.run.missing() if of == replicate]
+    def replicate(self, replicate: int, cases: Sequence[Case], seconds: float, watch: bool = False) -> None:
+        """One trial of each of these cases, in about `seconds` seconds after the worker's start.
 
-    def _share(self, replicate: int, cases: list[Case], deadline: float) -> float:
+        A worker that dies is followed by another, with its part of the seconds, for the cases that are left.
+        With `watch`, each case gets an NVML window, too.
+
+        Raises:
+            HeadbenchError: workers cannot start, or make no progress.
+            StoreError: a trial could not be stored; the trials before it are.
+        """
+        left = list(cases)
+        while left:
+            kills = self._killed.total()
+            self._one_worker(replicate, left, seconds * len(left) / len(cases), watch)
+            before, left = left, self._without_trial(replicate, left)
+            if len(left) == len(before) and self._killed.total() == kills:
+                raise HeadbenchError(
+                    f"replicate {replicate} makes no progress: {len(left)} cases stay unmeasured"
+                )
+
+    def _without_trial(self, replicate: int, cases: Sequence[Case]) -> list[Case]:
+        measured = {trial.case for trial in self._writer.run.trials if trial.replicate == replicate}
+        return [case for case in cases if case not in measured]
+
+    def _share(self, replicate: int, cases: list[Case], deadline: float, watch: bool) -> float:
         """This replicate's part of what is left, after the starts and the NVML windows that are still to come."""
         replicates_left = self._writer.run.manifest.replicates - replicate
-        watching_s = USUAL_WINDOW_S * len(cases) if self._watches(replicate) else 0.0
-        left_s = deadline - time.monotonic() - replicates_left * self._start_s - watching_s
+        watching_s = USUAL_WINDOW_S * len(cases) if watch else 0.0
+        left_s = deadline - time.monotonic() - replicates_left * self.start_s - watching_s
         return max(left_s, 0.0) / replicates_left + watching_s
 
-    def _watches(self, replicate: int) -> bool:
-        return replicate == 0 and self._device == "cuda"
-
-    def _one_worker(self, replicate: int, cases: list[Case], seconds: float) -> None:
+    def _one_worker(self, replicate: int, cases: list[Case], seconds: float, watch: bool) -> None:
         in_hand: InHand | None = None
         done = False
         started = time.monotonic()
-        with Child("harness.worker", self._job(replicate, cases, seconds), START_S) as child:
+        job = self._job(replicate, cases, seconds, watch)
+        with Child("harness.worker", job, START_S, self._program) as child:
             try:
                 for event in child.events():
                     if event["event"] == "ready":
-                        self._start_s = time.monotonic() - started
+                        self.start_s = time.monotonic() - started
                     elif event["event"] == "begin":
                         in_hand = InHand(event["group"], event["case"], event["step"])
                         # What the group shares is our own work, the reference: slow is no fault of a variant.
@@ -102,12 +121,13 @@ class Runner:
                         break  # threads that a variant left running must not hold us up
             except Silent:
                 silence = f"no sign of life for {child.silence_s:g} s"
-                self._blame(replicate, in_hand, Outcome.TIMED_OUT, silence, child)
+                self._blame(replicate, cases, in_hand, Outcome.TIMED_OUT, silence, child)
                 return
             if not done:
-                self._blame(replicate, in_hand, Outcome.CRASHED, f"the worker {child.how_it_ended()}", child)
+                ended = f"the worker {child.how_it_ended()}"
+                self._blame(replicate, cases, in_hand, Outcome.CRASHED, ended, child)
 
-    def _job(self, replicate: int, cases: list[Case], seconds: float) -> dict[str, Any]:
+    def _job(self, replicate: int, cases: list[Case], seconds: float, watch: bool) -> dict[str, Any]:
         gpu = self._environment["gpu"]
         return {
             "device": self._environment["device"],
@@ -117,12 +137,18 @@ class Runner:
             "seed": self._settings["seed"],
             "replicate": replicate,
             "seconds": seconds,
-            "watch": self._watches(replicate),
+            "watch": watch,
             "cases": [asdict(case) for case in cases],
         }
 
     def _blame(
-        self, replicate: int, in_hand: InHand | None, outcome: Outcome, reason: str, child: Child
+        self,
+        replicate: int,
+        cases: list[Case],
+        in_hand: InHand | None,
+        outcome: Outcome,
+        reason: str,
+        child: Child,
     ) -> None:
         """Settle the case in hand; the whole group when what it shares was in hand."""
         if child.exit_code in KILLED_FROM_OUTSIDE and self._first_kill(in_hand):
@@ -133,7 +159,7 @@ class Runner:
             raise HeadbenchError(f"a worker could not start: {reason}")
         culprits = [
             case
-            for case in self._missing(replicate)
+            for case in self._without_trial(replicate, cases)
             if case.key == in_hand.case or (in_hand.case is None and case.group == in_hand.group)
         ]
         for case in culprits:

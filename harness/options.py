@@ -1,0 +1,105 @@
+"""The options that several commands take, each told once. Only what a help text needs is imported here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.request import Selection
+
+# Every option's name is given: typer 0.27 would take a metavar for one.
+
+
+def _values(option: str, text: str) -> typer.models.OptionInfo:
+    info: typer.models.OptionInfo = typer.Option(option, help=text, metavar="VALUES", show_default=False)
+    return info
+
+
+def optional(option: str, text: str, metavar: str) -> typer.models.OptionInfo:
+    """An option that may be left out; what is done then is the text's to say."""
+    info: typer.models.OptionInfo = typer.Option(option, help=text, metavar=metavar, show_default=False)
+    return info
+
+
+Values = list[str] | None
+
+Everything = Annotated[
+    bool,
+    typer.Option("--all", help="Every variant of every stage, default shapes, as far as nothing narrows it."),
+]
+Stage = Annotated[Values, _values("--stage", "qkv, attention, output, sublayer.")]
+Variant = Annotated[Values, _values("--variant", "Variants by name; `headbench list` shows them.")]
+Model = Annotated[
+    Values,
+    _values("--model", "Presets by name.  [default: all four, or andrea-120m when sizes are given]"),
+]
+HeadDim = Annotated[
+    Values,
+    _values(
+        "--head-dim", "Sweep head_dim: n_head stays and d_model follows, or with --d-model n_head follows."
+    ),
+]
+NHead = Annotated[Values, _values("--n-head", "Heads.  [default: the model's]")]
+DModel = Annotated[Values, _values("--d-model", "Width.  [default: the model's]")]
+Batch = Annotated[Values, _values("--batch", "Sequences at once.  [default: 1,32 on a GPU, 1 on a CPU]")]
+SeqLen = Annotated[Values, _values("--seq-len", "Tokens a sequence.  [default: 1024 on a GPU, 256 on a CPU]")]
+Mask = Annotated[Values, _values("--mask", "causal, full.  [default: causal]")]
+Dtype = Annotated[
+    Values, _values("--dtype", "bf16, fp16, tf32, fp32.  [default: bf16 on a GPU, fp32 on a CPU]")
+]
+Device = Annotated[
+    str | None, optional("--device", "cpu, cuda or cuda:N.  [default: the GPU if there is one]", "DEVICE")
+]
+Plugins = Annotated[
+    list[Path] | None, optional("--plugin", "A Python file that adds variants; may be repeated.", "FILE")
+]
+Silence = Annotated[
+    str,
+    typer.Option(
+        "--silence", help="A case that shows no sign of life for so long has timed out.", metavar="TIME"
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N")
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder that runs go to, one folder each.", metavar="DIR")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
+
+RUNS = Path("results/runs")
+
+
+def selection(
+    *,
+    stage: Values,
+    variant: Values,
+    model: Values,
+    head_dim: Values,
+    n_head: Values,
+    d_model: Values,
+    batch: Values,
+    seq_len: Values,
+    mask: Values,
+    dtype: Values,
+) -> Selection:
+    """The selection that these options name.
+
+    Raises:
+        UsageError: a value is unknown, or the sizes do not fit one another.
+    """
+    from harness.request import Selection, split_counts, split_values
+
+    return Selection(
+        stages=split_values("--stage", stage),
+        variants=split_values("--variant", variant),
+        models=split_values("--model", model),
+        d_model=split_counts("--d-model", d_model),
+        n_head=split_counts("--n-head", n_head),
+        head_dim=split_counts("--head-dim", head_dim),
+        batch=split_counts("--batch", batch),
+        seq_len=split_counts("--seq-len", seq_len),
+        masks=split_values("--mask", mask),
+        dtypes=split_values("--dtype", dtype),
+    )
