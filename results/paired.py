@@ -16,6 +16,7 @@ from results.paired_case import FIRST, FRESH, LOOKED_AT, SECOND, PairedCase
 from results.record import newest
 from results.run import MANIFEST, Run, load
 from results.schema import MODES, Case, Outcome
+from results.session import SIDES, is_session
 from results.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -24,17 +25,12 @@ if TYPE_CHECKING:
 
     from results.record import Record
 
-SIDES = ("base", "head")
+__all__ = ["GUARDED", "PairedRuns", "is_session", "read_pairs"]
 
 GUARDED = ("isolated", "graph")
 """The modes that may fail a CI unless told otherwise: `eager` moves by a third between processes."""
 
 NEVER_TRIED = (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED)
-
-
-def is_session(folder: Path) -> bool:
-    """Whether an `ab` session lies in this folder; what it holds may still be damaged."""
-    return not (folder / MANIFEST).exists() and all((folder / side / MANIFEST).is_file() for side in SIDES)
 
 
 def read_pairs(folder: Path, guard: tuple[str, ...] | None = None) -> PairedRuns:
@@ -147,7 +143,8 @@ class PairedRuns:
         if self.guarded != self.guard:
             yield "measured on a CPU, where eager is the only mode: it is guarded"
         if untried:
-            yield f"{untried} cases left out: unavailable or unsupported on both sides"
+            cases = "1 case" if untried == 1 else f"{untried} cases"
+            yield f"{cases} left out: unavailable or unsupported on both sides"
         for side, run in (("base", self.base), ("head", self.head)):
             yield from (f"{side}: {note}" for note in run.notes)
 

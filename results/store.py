@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from results.errors import StoreError, refused
 from results.merged import MergedRun, merge
 from results.run import MANIFEST, TRIALS, Run, load
+from results.session import is_session
 from results.writer import RunWriter
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["LATEST", "MergedRun", "Run", "RunWriter", "StoreError", "locate", "read"]
+__all__ = ["LATEST", "MergedRun", "Run", "RunWriter", "StoreError", "locate", "read", "read_each"]
 
 REFERENCE = Path(__file__).parent / "reference"
 """Committed runs: `<gpu>/<name>/`, each a run."""
@@ -26,7 +23,7 @@ RUNS = Path("results/runs")
 """Where runs go unless told otherwise, under the current folder."""
 
 LATEST = "latest"
-"""The word for the newest run in `RUNS`."""
+"""The word for the newest run, or `ab` session, in `RUNS`."""
 
 
 def read(where: str | Path) -> Run:
@@ -40,6 +37,23 @@ def read(where: str | Path) -> Run:
         return _read_folder(folder)
     except OSError as error:
         raise refused("read", folder, error, "name another run") from None
+
+
+def read_each(where: str | Path) -> list[Run]:
+    """Every run that `where` means, oldest first and none merged: one, or all in a folder of runs.
+
+    What of a folder could not be read stands in the first run's notes.
+
+    Raises:
+        StoreError: as `read`.
+    """
+    folder = locate(where)
+    try:
+        runs, left_out = _read_all(folder)
+    except OSError as error:
+        raise refused("read", folder, error, "name another run") from None
+    runs[0].notes += left_out
+    return sorted(runs, key=lambda run: (run.manifest.created_utc, run.manifest.run_id))
 
 
 def locate(where: str | Path) -> Path:
@@ -72,35 +86,41 @@ def _locate(where: str | Path) -> Path:
     for named in (REFERENCE / path, RUNS / path):
         if named.is_dir():
             return named
-    if str(path) == LATEST and (stored := runs_in(RUNS)):
+    if str(path) == LATEST and (stored := sorted([*runs_in(RUNS), *sessions_in(RUNS)])):
         return stored[-1]
     looked = f"looked in {Path.cwd()}, in its {RUNS} and among the references in {REFERENCE}"
     raise StoreError(f"no run at {path}: {looked}{_nearest(path)}")
 
 
 def _read_folder(folder: Path) -> Run:
+    runs, left_out = _read_all(folder)
+    if len(runs) == 1:
+        runs[0].notes += left_out
+        return runs[0]
+    return merge(folder, runs, left_out)
+
+
+def _read_all(folder: Path) -> tuple[list[Run], list[str]]:
+    """The run that the folder is, or those inside it that can be read, by name; then what was left out, and why."""
     if (folder / MANIFEST).exists():
-        return load(folder)
+        return [load(folder)], []
+    if is_session(folder):
+        raise StoreError(
+            f"{folder} is an ab session, which is two runs: `headbench report` shows its verdicts; "
+            f"to read one of them, name its base or its head folder"
+        )
     if not (inside := runs_in(folder)):
         raise StoreError(f"{folder} is not a run and holds none: it has no {MANIFEST}{_nearest(folder)}")
-    return _read_several(folder, inside)
-
-
-def _read_several(folder: Path, paths: Sequence[Path]) -> Run:
     runs: list[Run] = []
     problems: list[str] = []
-    for path in paths:
+    for path in inside:
         try:
             runs.append(load(path))
         except StoreError as error:
             problems.append(str(error))
     if not runs:
-        raise StoreError(f"none of the {len(paths)} runs in {folder} can be read: {problems[0]}")
-    left_out = [f"left out: {problem}" for problem in problems]
-    if len(runs) == 1:
-        runs[0].notes += left_out
-        return runs[0]
-    return merge(folder, runs, left_out)
+        raise StoreError(f"none of the {len(inside)} runs in {folder} can be read: {problems[0]}")
+    return runs, [f"left out: {problem}" for problem in problems]
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -108,10 +128,16 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
 
 
+def sessions_in(folder: Path) -> list[Path]:
+    """The `ab` sessions directly inside a folder, by name, which is also by age."""
+    return sorted(path for path in folder.glob("*/") if is_session(path))
+
+
 def _nearest(path: Path) -> str:
     """`: the nearest are …`, else what runs there are, else how to make one."""
     folders = dict.fromkeys((RUNS, path.parent) if len(path.parts) == 1 else (path.parent,))
-    siblings = {run.name: str(run) for folder in folders for run in runs_in(folder)}
+    stored = [run for folder in folders for run in (*runs_in(folder), *sessions_in(folder))]
+    siblings = {run.name: str(run) for run in sorted(stored)}
     references = {str(run.relative_to(REFERENCE)): str(run.relative_to(REFERENCE)) for run in _references()}
     known = references | siblings
     close = get_close_matches(path.name, siblings, n=3) + get_close_matches(str(path), references, n=3)

@@ -7,8 +7,9 @@ import pytest
 
 import results
 from results import store
-from results.store import MergedRun, StoreError, locate, read
-from tests.results.builders import manifest, stored, trials
+from results.store import MergedRun, StoreError, locate, read, read_each
+from tests.results import sessions
+from tests.results.builders import case, manifest, stored, trials
 
 PLAN = manifest()
 
@@ -186,3 +187,57 @@ def test_reading_and_assembling_import_no_pandas_and_no_torch(tmp_path):
         [sys.executable, "-c", code, str(path)], cwd=root, capture_output=True, text=True, check=True
     )
     assert said.stdout.strip() == "[]"
+
+
+def test_each_run_of_a_folder_is_read_oldest_first(tmp_path):
+    days = ("2026-01-03", "2026-01-01", "2026-01-02")
+    for number, day in enumerate(days):
+        stored(tmp_path, replace(PLAN, run_id=f"run-{number}", created_utc=f"{day}T00:00:00Z"))
+    assert [run.manifest.run_id for run in read_each(tmp_path)] == ["run-1", "run-2", "run-0"]
+
+
+def test_each_of_one_run_is_that_run(tmp_path):
+    path = stored(tmp_path, PLAN)
+    assert [run.path for run in read_each(path)] == [path]
+
+
+def test_what_cannot_be_read_of_a_folder_is_a_note_of_its_first_run(tmp_path):
+    stored(tmp_path, PLAN)
+    (stored(tmp_path, replace(PLAN, run_id="damaged")) / "manifest.json").write_text("{")
+    (run,) = read_each(tmp_path)
+    assert len(run.notes) == 1
+    assert run.notes[0].startswith("left out: ")
+
+
+def test_each_run_of_an_empty_folder_is_refused(tmp_path):
+    with pytest.raises(StoreError, match="is not a run and holds none"):
+        read_each(tmp_path)
+
+
+@pytest.mark.parametrize("newest", ["session", "run"])
+def test_latest_is_the_newest_run_or_session(tmp_path, monkeypatch, newest):
+    monkeypatch.chdir(tmp_path)
+    days = {"session": "20260301", "run": "20260301"} | {newest: "20260302"}
+    of = sessions.session({case(): sessions.STEADY})
+    folders = {
+        "session": sessions.stored(store.RUNS, of, f"{days['session']}T000000Z-nvidia-h200-ab12-ab"),
+        "run": stored(store.RUNS, replace(PLAN, run_id=f"{days['run']}T000000Z-nvidia-h200-cd34")),
+    }
+    assert locate("latest") == folders[newest]
+    assert locate(folders["session"].name) == folders["session"]
+
+
+def test_a_session_is_not_read_as_one_run_and_its_sides_are(tmp_path):
+    folder = sessions.stored(tmp_path, sessions.session({case(): sessions.STEADY}))
+    for reader in (read, read_each):
+        with pytest.raises(
+            StoreError, match=r"is an ab session, which is two runs.*name its base or its head"
+        ):
+            reader(folder)
+    assert read(folder / "head").manifest.run_id == "head"
+
+
+def test_sessions_beside_runs_are_not_merged_into_them(tmp_path):
+    sessions.stored(tmp_path, sessions.session({case(): sessions.STEADY}))
+    path = stored(tmp_path, PLAN)
+    assert [run.path for run in read_each(tmp_path)] == [path]
