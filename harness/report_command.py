@@ -1,32 +1,42 @@
-"""`report`: a stored run to the terminal, or exported to stdout."""
+"""`report`: a stored run to the terminal, or in another program's format."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError, UsageError
 from results.store import Run, StoreError, read
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
-def show(where: str, formats: list[str]) -> None:
-    """Print the run; `formats` holds at most one of csv, json and markdown.
+
+def show(where: str, formats: Sequence[str], parquet: Path | None = None) -> None:
+    """Print what is stored at `where`; `formats` holds at most one name of `reports.export.WRITERS`.
+
+    With `parquet` the run's frame goes into that file instead, and nothing is printed.
 
     Raises:
-        UsageError: there is no such run, it cannot be read, or two formats were asked for.
+        UsageError: there is no such run, it cannot be read or has no such form, two formats were asked for, the
+            file cannot be written, or pyarrow is missing.
     """
-    if len(formats) > 1:
-        raise UsageError(f"--{' and --'.join(formats)} exclude each other: one would do")
+    wanted = [*formats, *(["parquet"] if parquet else [])]
+    if len(wanted) > 1:
+        raise UsageError(f"--{' and --'.join(wanted)} exclude each other: one would do")
     try:
         run = read(where)
     except StoreError as error:
         raise UsageError(str(error)) from error
-    if not formats:
-        print_report(run)
-        return
-    from reports.export import to_csv, to_json, to_markdown
+    if parquet:
+        _write_parquet(run, parquet)
+    elif formats:
+        from reports.export import WRITERS
 
-    writers = {"csv": to_csv, "json": to_json, "markdown": to_markdown}
-    sys.stdout.write(writers[formats[0]](run))
+        sys.stdout.write(WRITERS[formats[0]](run))
+    else:
+        print_report(run)
 
 
 def print_report(run: Run) -> None:
@@ -45,3 +55,14 @@ def print_report(run: Run) -> None:
         raise HeadbenchError(
             f"{run.path} cannot be shown, its manifest may be damaged ({error!r})"
         ) from error
+
+
+def _write_parquet(run: Run, path: Path) -> None:
+    from reports.export import to_parquet
+
+    try:
+        to_parquet(run, path)
+    except ImportError as error:
+        raise UsageError("--parquet needs pyarrow: pip install 'headbench[parquet]'") from error
+    except OSError as error:
+        raise UsageError(f"--parquet {path} cannot be written: {error.strerror or error}") from error

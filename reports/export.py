@@ -43,10 +43,7 @@ def to_parquet(run: Run, path: Path) -> None:
         ImportError: pyarrow is not installed.
         OSError: the file cannot be written.
     """
-    import pyarrow.parquet as parquet
-    from pyarrow import Table
-
-    parquet.write_table(Table.from_pandas(run.frame(), preserve_index=False), path)
+    run.frame().to_parquet(path, engine="pyarrow", index=False)
 
 
 WRITERS: dict[str, Callable[[Run], str]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Tree
@@ -44,7 +44,7 @@ class _Suite:
 
 def to_junit(run: Run) -> str:
     """A test case per case: ok passes, incorrect fails, what crashed is an error, what was not measured is skipped."""
-    took_s: Counter[str] = Counter()
+    took_s: dict[str, float] = defaultdict(float)
     for trial in run.trials:
         took_s[trial.case.key] += trial.elapsed_s or 0.0
     return junit(run.manifest.run_id, [_result(one, took_s[one.case.key]) for one in run.records()])
@@ -55,9 +55,9 @@ def junit(name: str, cases: Sequence[CaseResult]) -> str:
     suites: dict[str, _Suite] = {}
     for case in cases:
         suites.setdefault(case.group, _Suite(case.group)).cases.append(case)
-    root = Tree.Element("testsuites", name=_xml(name), **_counts(cases))
+    root = Tree.Element("testsuites", {"name": _xml(name), **_counts(cases)})
     for suite in suites.values():
-        element = Tree.SubElement(root, "testsuite", name=_xml(suite.name), **_counts(suite.cases))
+        element = Tree.SubElement(root, "testsuite", {"name": _xml(suite.name), **_counts(suite.cases)})
         element.set("skipped", str(sum(case.ended == "skipped" for case in suite.cases)))
         for case in suite.cases:
             _append(element, case)
@@ -101,8 +101,8 @@ def _counts(cases: Iterable[CaseResult]) -> dict[str, str]:
 
 
 def _append(suite: Tree.Element, case: CaseResult) -> None:
-    names = {"classname": _xml(case.group), "name": _xml(case.name)}
-    element = Tree.SubElement(suite, "testcase", **names, time=f"{case.time_s:.3f}")
+    named = {"classname": _xml(case.group), "name": _xml(case.name), "time": f"{case.time_s:.3f}"}
+    element = Tree.SubElement(suite, "testcase", named)
     if case.ended:
         told = f"{case.kind}: {case.reason}" if case.reason else case.kind
         Tree.SubElement(element, case.ended, type=_xml(case.kind), message=_xml(told))

@@ -12,6 +12,9 @@ from hypothesis import settings
 settings.register_profile("headbench", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("headbench")
 
+# Benchmarks, not tests: minutes each, and only a run that names the folder is meant to pay for them.
+collect_ignore = ["regression"]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip `gpu` tests, with the reason, where CUDA is not usable; look only if there are any."""

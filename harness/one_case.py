@@ -1,0 +1,118 @@
+"""One case measured for a caller in Python: what `run` does, with its run in a folder that goes away again."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from harness import __version__
+from harness.errors import HeadbenchError, UsageError, unknown
+from harness.plan import Plan, VariantFacts, make_plan
+from harness.plugins import remember
+from harness.progress import Progress
+from harness.request import SILENCE_S, Selection, defaults_for
+from harness.runner import START_GUESS_S, Runner, unmeasured
+from results.ranking import HEADLINE_MODES
+from results.schema import MODES, Manifest
+from results.store import RunWriter, StoreError
+from variants.stage import STAGES
+
+if TYPE_CHECKING:
+    from results.record import Record
+    from results.run import Run
+
+REPLICATE_S = 2.0
+"""How long a replicate may measure after its worker's start, unless told otherwise."""
+SHORTEST_S = 0.1
+"""A budget that is spent before a worker has started: the fewest samples, between the two verifications."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to measure; `budget_s` (seconds, starts of processes among them) None means by the replicates.
+
+    Raises:
+        UsageError: a count or a time is not above 0, or `mode` is unknown.
+    """
+
+    replicates: int
+    budget_s: float | None = None
+    mode: str | None = None
+    seed: int = 0
+    plugins: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.mode is not None and self.mode not in MODES:
+            raise unknown("mode", self.mode, MODES)
+        if not 1 <= self.replicates <= 100:
+            raise UsageError(f"replicates={self.replicates} is out of range: 1 to 100 would do")
+        if self.budget_s is not None and not 0 < self.budget_s < 1e7:
+            raise UsageError(f"budget_s={self.budget_s} is not a time: seconds above 0 would do")
+
+
+def measure_case(
+    selection: Selection, settings: Settings, environment: dict[str, Any], variants: list[VariantFacts]
+) -> Run:
+    """The finished run of the one case that `selection` names; its folder is gone.
+
+    Sizes that were not given are the device's defaults, the first where there are several.
+
+    Raises:
+        UsageError: there is no such variant, or the shape does not fit.
+        HeadbenchError: it could not be measured or stored.
+    """
+    plan = make_plan(_narrowed(selection, environment), variants, environment)
+    device = environment["device"].partition(":")[0]
+    budget_s = settings.budget_s or settings.replicates * (START_GUESS_S[device] + REPLICATE_S)
+    try:
+        with (
+            TemporaryDirectory(prefix="headbench-") as folder,
+            RunWriter.create(Path(folder), _manifest(plan, settings, environment, budget_s)) as writer,
+        ):
+            for case, outcome, reason in plan.left_out:
+                writer.append(unmeasured(case, 0, outcome, reason))
+            with Progress(len(writer.run.missing()), budget_s) as progress:
+                Runner(writer, progress).run(budget_s)
+            return writer.run
+    except StoreError as error:
+        raise HeadbenchError(str(error)) from error
+
+
+def mode_of(record: Record, wanted: str | None) -> str | None:
+    """The mode that was asked for, else the first of isolated, eager and graph; None where it has no times."""
+    modes = (wanted,) if wanted else HEADLINE_MODES
+    return next((mode for mode in modes if mode in record.estimates), None)
+
+
+def _narrowed(selection: Selection, environment: dict[str, Any]) -> Selection:
+    defaults = defaults_for(environment["device"])
+    return replace(
+        selection,
+        batch=selection.batch or defaults.batch[:1],
+        seq_len=selection.seq_len or defaults.seq_len[:1],
+        dtypes=selection.dtypes or defaults.dtype[:1],
+    )
+
+
+def _manifest(plan: Plan, settings: Settings, environment: dict[str, Any], budget_s: float) -> Manifest:
+    return Manifest(
+        run_id="case",
+        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        headbench_version=__version__,
+        command=sys.argv,
+        replicates=settings.replicates,
+        settings={
+            "budget_s": budget_s,
+            "replicates": settings.replicates,
+            "silence_s": SILENCE_S,
+            "seed": settings.seed,
+            "plugins": remember(settings.plugins),
+        },
+        environment=environment,
+        baselines={name: stage.baseline for name, stage in STAGES.items()},
+        cases=plan.cases,
+    )

@@ -1,0 +1,102 @@
+"""Making a stored run a reference: what it must be for others to rely on it, and where it goes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from results.errors import StoreError, refused
+from results.merged import MergedRun
+from results.run import MANIFEST, TRIALS
+from results.schema import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from results.run import Run
+    from results.schema import Manifest, Trial
+
+CHECKS = {"before", "after"}
+"""The verifications that a timed case has passed: before any timing, and after it with fresh inputs."""
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def objections(run: Run) -> list[str]:
+    """Every reason why this run cannot be a reference, in words; empty when it can."""
+    if isinstance(run, MergedRun):
+        return [f"it is {len(run.parts)} runs merged: name one of them"]
+    return list(_objections(run))
+
+
+def promote(run: Run, name: str, references: Path) -> Path:
+    """Copy the run to `<references>/<machine>/<name>/`, whole or not at all, and return that folder.
+
+    Raises:
+        StoreError: the name is no plain folder name or is taken, the run may not be a reference, or the disk
+            refuses; the message is one line.
+    """
+    if not PLAIN_NAME.fullmatch(name):
+        raise StoreError(
+            f"{name!r} is not a reference's name: letters, digits, '.', '_' and '-' would do, the first of them "
+            f"a letter or a digit"
+        )
+    if against := objections(run):
+        raise StoreError(f"{run.path} cannot be a reference: {'; '.join(against)}")
+    target = references / machine_folder(run.manifest) / name
+    if target.exists():
+        raise StoreError(f"reference {target} is there already: choose another name, or remove it first")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".promoting-", dir=target.parent) as folder:
+            whole = Path(folder) / name
+            whole.mkdir()
+            for file in (MANIFEST, TRIALS):
+                shutil.copyfile(run.path / file, whole / file)
+            whole.rename(target)
+    except OSError as error:
+        raise refused("promote to", target, error, "make it writable") from None
+    return target
+
+
+def machine_folder(manifest: Manifest) -> str:
+    """`nvidia-h200`: the GPU's name as a folder's; `cpu` without a GPU."""
+    gpu = manifest.environment.get("gpu")
+    name = str(gpu["name"]) if gpu else "cpu"
+    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "gpu"
+
+
+def _objections(run: Run) -> Iterator[str]:
+    manifest = run.manifest
+    git = manifest.environment.get("git")
+    if not git:
+        yield "it does not say which commit was measured"
+    elif git.get("clean") is not True:
+        yield "it was measured from a dirty tree: commit, then measure again"
+    if "--quick" in manifest.command:
+        yield "it is a --quick run: measure without --quick"
+    elif manifest.replicates == 1:
+        yield "it has one replicate, and so no intervals: three would do"
+    if not manifest.cases:
+        yield "it has no cases"
+    if missing := len(run.missing()):
+        yield f"{missing} trials are missing: measure them with `run --resume {run.path}`"
+    failed = Counter(trial.outcome.value for trial in run.trials if trial.outcome.failed)
+    yield from (f"{count} trials are {outcome}" for outcome, count in failed.items())
+    timed = [trial for trial in run.trials if trial.outcome is Outcome.OK]
+    if not timed:
+        yield "nothing in it was measured"
+    if unverified := [trial for trial in timed if not _verified(trial)]:
+        yield (
+            f"{len(unverified)} trials are not verified before and after timing, "
+            f"{unverified[0].case.key} among them"
+        )
+
+
+def _verified(trial: Trial) -> bool:
+    passed = {check.when for check in trial.verifications if check.passed}
+    return passed >= CHECKS and all(check.passed for check in trial.verifications)
