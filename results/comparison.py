@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from results.verdict import Verdict
+from results.verdict import Verdict, decide, widening
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pandas import DataFrame
 
+    from results.record import Record
     from results.schema import Case
 
 
@@ -91,6 +92,23 @@ class Comparisons:
         return pd.DataFrame(columns).astype(_COLUMNS)
 
 
+def bounds(
+    centre: float, margin: float, confidence: float
+) -> tuple[float, float | None, float | None, float | None]:
+    """(ratio, low, high, confidence) of the interval centre ± margin in logs; only a ratio where it is unbounded."""
+    if not math.isfinite(margin):
+        return _exp(centre), None, None, None
+    return _exp(centre), _exp(centre - margin), _exp(centre + margin), confidence
+
+
+def timer_limits(centre: float, margin: float, resolution: float) -> str | None:
+    """Why an undecided interval stays so whatever is measured: without its timer's step it would decide."""
+    wider = float(widening(resolution))
+    if math.isfinite(wider) and str(decide(centre, margin - wider)) == Verdict.UNDECIDED:
+        return None
+    return f"the timer's step is {100 * resolution:.1f} % of the time: nothing finer can be told"
+
+
 def mean_s(times_s: Iterable[float]) -> float:
     """The geometric mean of positive times: the one whose ratios are the mean of ratios."""
     return math.exp(fmean(math.log(one) for one in times_s))
@@ -98,7 +116,23 @@ def mean_s(times_s: Iterable[float]) -> float:
 
 def percent(log_ratio: float) -> str:
     """`1.2 %`: a log ratio as the change it stands for."""
-    return f"{100 * math.expm1(min(log_ratio, 700.0)):.1f} %"
+    return f"{100 * (_exp(log_ratio) - 1):.1f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `3 runs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def ended(record: Record) -> str:
+    """`out of memory: why`: how a case ended that has no times, or `not measured`."""
+    outcome = record.outcome.value.replace("_", " ") if record.outcome else "not measured"
+    return f"{outcome}: {record.reason}"
+
+
+def _exp(log: float) -> float:
+    """e to the `log`; beyond 700 it would overflow, and such a ratio is as good as unbounded."""
+    return math.exp(min(log, 700.0))
 
 
 _COLUMNS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +22,11 @@ class Median:
     value_s: float
     resolution: float
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it is positive and finite: a timer that steps backwards can read anything."""
+        return math.isfinite(self.value_s) and self.value_s > 0
+
 
 Medians: TypeAlias = dict[str, dict[int, Median]]
 """timing mode → replicate → median."""
@@ -36,3 +42,9 @@ def medians(trials: Iterable[Trial]) -> dict[Case, Medians]:
                 value = Median(median(timing.used_s), relative_resolution(timing))
                 of_case.setdefault(mode, {})[trial.replicate] = value
     return found
+
+
+def why_no_time(side: str, times: Iterable[Median]) -> str | None:
+    """What is wrong with the first of these that is no time; None where all are."""
+    wrong = next((one for one in times if not one.is_time), None)
+    return f"{side} has a median of {wrong.value_s} s, which is not a time" if wrong else None

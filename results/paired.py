@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.comparison import Comparison, Comparisons
+from results.comparison import Comparison, Comparisons, counted, ended
 from results.errors import StoreError
 from results.medians import medians
 from results.paired_case import FIRST, FRESH, LOOKED_AT, SECOND, PairedCase
@@ -131,8 +131,8 @@ class PairedRuns:
     def _not_ok(self, case: Case, base: Record, head: Record) -> list[Comparison]:
         """A row for each guarded mode: a verdict was asked for in these."""
         sides = (("base", base), ("head", head))
-        ended = [(side, one) for side, one in sides if one.outcome not in (Outcome.OK, None)]
-        why = "; ".join(f"{side} is {_words(one)}: {one.reason}" for side, one in ended)
+        failed = [(side, one) for side, one in sides if one.outcome not in (Outcome.OK, None)]
+        why = "; ".join(f"{side} is {ended(one)}" for side, one in failed)
         return [
             Comparison(case, mode, guarded=True, verdict=Verdict.INCOMPARABLE, reason=why)
             for mode in MODES
@@ -143,8 +143,7 @@ class PairedRuns:
         if self.guarded != self.guard:
             yield "measured on a CPU, where eager is the only mode: it is guarded"
         if untried:
-            cases = "1 case" if untried == 1 else f"{untried} cases"
-            yield f"{cases} left out: unavailable or unsupported on both sides"
+            yield f"{counted(untried, 'case')} left out: unavailable or unsupported on both sides"
         for side, run in (("base", self.base), ("head", self.head)):
             yield from (f"{side}: {note}" for note in run.notes)
 
@@ -163,10 +162,6 @@ def _untried(record: Record) -> bool:
 
 def _failed(record: Record) -> bool:
     return record.outcome is not None and record.outcome.failed
-
-
-def _words(record: Record) -> str:
-    return record.outcome.value.replace("_", " ") if record.outcome else "not measured"
 
 
 def _settings(run: Run) -> dict[str, object]:

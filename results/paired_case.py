@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.comparison import Comparison, mean_s, percent
+from results.comparison import Comparison, bounds, mean_s, percent, timer_limits
+from results.medians import why_no_time
 from results.verdict import (
     CONFIDENCE,
     CONFIRMING,
@@ -18,7 +18,6 @@ from results.verdict import (
     judge,
     log_ratios,
     pairs_needed,
-    widening,
 )
 
 if TYPE_CHECKING:
@@ -67,11 +66,7 @@ class Pairs:
     @property
     def nonsense(self) -> str | None:
         """The first median that is no time, in words."""
-        for side, times in (("base", self.base), ("head", self.head)):
-            for one in times:
-                if not (math.isfinite(one.value_s) and one.value_s > 0):
-                    return f"{side} has a median of {one.value_s} s, which is not a time"
-        return None
+        return why_no_time("base", self.base) or why_no_time("head", self.head)
 
 
 @dataclass(frozen=True)
@@ -165,16 +160,12 @@ class PairedCase:
         confirmed: bool | None = None,
     ) -> Comparison:
         centre, margin = map(float, interval(pairs.ratios, pairs.resolution))
-        known = math.isfinite(margin)
         return Comparison(
-            case=self.case,
-            mode=mode,
-            guarded=guarded,
-            verdict=verdict,
-            ratio=math.exp(centre),
-            low=math.exp(centre - margin) if known else None,
-            high=math.exp(min(centre + margin, LARGEST_LOG)) if known else None,
-            confidence=CONFIDENCE if known else None,
+            self.case,
+            mode,
+            guarded,
+            verdict,
+            *bounds(centre, margin, CONFIDENCE),
             base_s=mean_s(one.value_s for one in pairs.base),
             head_s=mean_s(one.value_s for one in pairs.head),
             base_count=len(pairs),
@@ -183,10 +174,6 @@ class PairedCase:
             needed=pairs_needed(pairs.ratios, pairs.resolution) if verdict is Verdict.UNDECIDED else None,
             confirmed=confirmed,
         )
-
-
-LARGEST_LOG = 700.0
-"""e to more than this overflows: such a ratio is as good as unbounded."""
 
 
 def _last_look(pairs: Pairs) -> Pairs:
@@ -202,13 +189,11 @@ def _last_look(pairs: Pairs) -> Pairs:
 def _why_undecided(looked_at: Pairs, measured: int) -> str:
     if measured < LOOKS[0]:
         return f"{measured} of {LOOKS[0]} pairs measured"
-    centre, margin = interval(looked_at.ratios, looked_at.resolution)
-    wider = float(widening(looked_at.resolution))
-    if math.isinf(wider) or str(decide(centre, margin - wider)) != Verdict.UNDECIDED:
-        step = 100 * looked_at.resolution
-        return f"the timer's step is {step:.1f} % of the time: nothing finer can be told"
-    told = f"{len(looked_at)} pairs know it to ± {percent(float(margin))}"
-    return told if measured >= LOOKS[-1] else f"{told}; {measured} of {LOOKS[-1]} pairs measured"
+    centre, margin = map(float, interval(looked_at.ratios, looked_at.resolution))
+    if hidden := timer_limits(centre, margin, looked_at.resolution):
+        return hidden
+    told = f"too noisy for {len(looked_at)} pairs"
+    return told if measured >= LOOKS[-1] else f"{told}, {measured} of {LOOKS[-1]} measured"
 
 
 def _why_unconfirmed(looked_at: Pairs, fresh: int) -> str:

@@ -231,10 +231,13 @@ def test_calls_timed_together_share_one_step():
     assert only_row(runs(base, base)).verdict is Verdict.SAME
 
 
-def test_an_undecided_row_says_how_well_it_is_known_and_what_would_decide():
-    row = only_row(session({CASE: (*NOISY, *NOISY)}))
-    assert row.reason.startswith("10 pairs know it to ± 2.")
-    assert row.needed is None or row.needed > 10
+def test_an_undecided_row_says_why_and_how_many_pairs_would_decide():
+    ratios = (1.02, 1.0, 1.03, 0.99, 1.0)
+    row = only_row(session({CASE: ratios * 2}))
+    assert row.verdict is Verdict.UNDECIDED
+    assert row.reason == "too noisy for 10 pairs"
+    assert 10 < row.needed < 100
+    assert only_row(session({CASE: ratios})).reason == "too noisy for 5 pairs, 5 of 10 measured"
 
 
 def test_a_session_is_read_back_as_it_was(tmp_path):
