@@ -24,10 +24,11 @@ CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a child runs: a Python interpreter, and the folder that holds the code's packages."""
+    """What a child runs: a Python interpreter, the folder that holds headbench's packages, and more for its path."""
 
     python: str
     root: Path
+    path: tuple[Path, ...] = ()
 
     def environment(self) -> dict[str, str]:
         """The parent's, with the code's folder first on the path, before any headbench that is installed.
@@ -36,7 +37,7 @@ class Program:
         package, too, and first on the path it would hide the standard library's.
         """
         installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-        ours = [] if self == RUNNING and self.root in installed else [str(self.root)]
+        ours = [] if self == RUNNING and self.root in installed else [str(self.root), *map(str, self.path)]
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([*ours, *filter(None, [os.environ.get("PYTHONPATH")])]),

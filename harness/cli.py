@@ -287,7 +287,7 @@ def report(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
-    report_command.show(run, formats, **({"parquet": parquet} if parquet else {}))
+    report_command.show(run, formats, parquet)
 
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)
@@ -302,7 +302,7 @@ def promote(
     """Make a committed reference of a run; one that is dirty, unverified or partial is refused."""
     from harness import promote_command
 
-    promote_command.promote(run, name)
+    raise typer.Exit(promote_command.promote(run, name))
 
 
 def _chosen(**formats: bool) -> list[str]:

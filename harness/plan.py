@@ -29,6 +29,7 @@ class VariantFacts:
     needs: str
     missing: str | None
     dtypes: tuple[str, ...] | None
+    plugin: bool = False
 
     def left_out(self, shape: Shape, device: str) -> tuple[Outcome, str] | None:
         """Why this variant is not measured at this shape, or None."""

@@ -16,11 +16,16 @@ from harness.errors import HeadbenchError, UsageError
 from harness.plan import VariantFacts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from variants.registry import Registry
     from variants.variant import Machine
 
 UNKNOWN_STAGE = "?"
 """An installed variant file that failed to import did not get as far as naming its stage."""
+
+INSTALLED = "installed variants of"
+"""How a notice on a file that failed to import begins."""
 
 START_S = 300.0
 """A first import of torch from a slow disk can take minutes."""
@@ -69,17 +74,18 @@ def main() -> None:
         channel.send("refused", message=str(error))
         return
     environment["notices"] += [
-        f"installed variants of {broken.file} cannot be used: {broken.reason}"
+        f"{INSTALLED} {broken.file} cannot be used: {broken.reason}"
         for broken in registry.broken
         if broken.stage is None
     ]
     gpu = environment["gpu"]
     capability = (gpu["capability"][0], gpu["capability"][1]) if gpu else None
     machine = Machine(environment["device"].partition(":")[0], capability)
-    channel.send("facts", environment=environment, variants=describe(registry, machine))
+    plugins = [Path(path).resolve() for path in channel.job["plugins"]]
+    channel.send("facts", environment=environment, variants=describe(registry, machine, plugins))
 
 
-def describe(registry: Registry, machine: Machine) -> list[dict[str, Any]]:
+def describe(registry: Registry, machine: Machine, plugins: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Every variant as plain values, the ones whose file failed to import among them, with the reason."""
     found = [
         VariantFacts(
@@ -89,6 +95,7 @@ def describe(registry: Registry, machine: Machine) -> list[dict[str, Any]]:
             needs=str(variant.requires),
             missing=variant.requires.missing(machine),
             dtypes=variant.requires.dtypes,
+            plugin=registry.files[stage, name] in plugins,
         )
         for (stage, name), variant in registry.variants.items()
     ]

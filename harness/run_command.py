@@ -71,7 +71,7 @@ def start(options: Options) -> int:
     settings = _settings(options, environment)
     _announce(plan, environment, settings)
     manifest = Manifest(
-        run_id=_run_id(environment),
+        run_id=run_id(environment),
         created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         headbench_version=__version__,
         command=["headbench", *sys.argv[1:]],
@@ -177,7 +177,8 @@ def _estimated_s(plan: Plan, environment: dict[str, Any], settings: dict[str, An
     return max(float(settings["budget_s"]), least_s)
 
 
-def _run_id(environment: dict[str, Any]) -> str:
+def run_id(environment: dict[str, Any]) -> str:
+    """A new run's name: when, on what, and four digits that tell two of one second apart."""
     machine = environment["gpu"]["name"] if environment["gpu"] else "cpu"
     name = "-".join("".join(c if c.isalnum() else " " for c in machine.lower()).split())
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(2)}"
