@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import gc
 import random
-import time
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness import memory, rounds, utilisation, verification
+from harness import memory, rounds, verification
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
+from harness.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools
-from results.schema import Case, Outcome, Utilisation
+from results.schema import Case, Outcome
 from variants.inputs import Inputs, fresh_activations, make_inputs
 from variants.reference import reference
 from variants.variant import Variant
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     import torch
 
     from harness.plan import Group
+    from harness.series import Series
 
+LONGEST_BLOCK_S = {"cpu": rounds.LONGEST_BLOCK_S, "cuda": 0.03}
+"""A GPU's clock holds some 50 ms of full load before its power cap lowers it; then another case takes its turn."""
 LEAST_SERIES_S = 0.01
 """What a case's mode gets at least, though a group whose first calls load libraries has spent its time on that."""
 CHANGED = "changes its inputs in place: each timed call would see another input"
@@ -49,7 +52,6 @@ class GroupMeasurement:
         self._group, self._tools = group, tools
         self._lanes: list[Lane] = []
         self._settled: set[str] = set()
-        self._watcher = tools.nvml if tools.watch else None
         # Alike in every replicate would hide a variant that is wrong for some inputs only.
         self._seed = tools.seed + 1000 * tools.replicate
 
@@ -59,19 +61,19 @@ class GroupMeasurement:
         Raises:
             ContextLost: the GPU's context is gone; cases without a trial must be measured elsewhere.
         """
-        start = time.monotonic()
+        clock = self._tools.clock
+        start = clock()
         try:
             self._inputs, expected = self._shared(self._first_inputs)
             self._as_made = self._inputs.clone()
             self._admit_all(expected)
             del expected
-            checking_s = time.monotonic() - start
+            checking_s = clock() - start
             self._size()
             self._bind()
-            watching_s = utilisation.USUAL_WINDOW_S * len(self._lanes) if self._watcher else 0.0
-            left_s = start + seconds - time.monotonic() - checking_s - watching_s
+            left_s = start + seconds - clock() - checking_s  # checking again takes as long
             self._measure(max(left_s, LEAST_SERIES_S * sum(len(lane.series) for lane in self._lanes)))
-            self._watch()
+            self._note_need(clock() - start + checking_s)
             self._check_again()
         except SharedFault as fault:
             self._settle_all(fault.__cause__ or fault)
@@ -160,51 +162,52 @@ class GroupMeasurement:
                 self._begin(lane.case, timer.mode)
                 with self._guarding(lane):
                     try:
-                        lane.bind(timer)
+                        lane.bind(timer, self._tools.full_clock)
                     except Unmeasurable as reason:
                         lane.mode_reasons[timer.mode] = str(reason)
                     self._refuse_changed_inputs()
 
     def _measure(self, seconds: float) -> None:
         """Interleaved rounds; a case that fails in the middle is settled and the others go on."""
+        tools = self._tools
         order = random.Random(f"{self._seed} {self._group.cases[0].group}")
-        deadline = time.monotonic() + seconds
+        deadline = tools.clock() + seconds
+        tools.full_clock.allow(seconds)
         in_hand: list[Lane] = []
 
-        def before_block(series: rounds.Series) -> None:
+        def before_block(series: Series) -> None:
             in_hand[:] = [lane for lane in self._lanes if lane.case.key == series.case_key]
             self._begin(in_hand[0].case, series.mode)
-            self._tools.state.restore(self._group.shape.dtype)
+            tools.state.restore(self._group.shape.dtype)
+            tools.full_clock.rest()
             gc.disable()
 
         around = rounds.Surroundings(
-            clock=time.monotonic,
+            clock=tools.clock,
             before_block=before_block,
             after_block=self._refuse_changed_inputs,
-            sm_clock_mhz=self._tools.nvml.sm_clock_mhz if self._tools.nvml else lambda: None,
+            read=tools.nvml.reading if tools.nvml else lambda: NOTHING_READ,
+            longest_block_s=LONGEST_BLOCK_S[tools.device.type],
         )
         gc.collect()
         try:
             while self._lanes:
                 try:
                     series = [one for lane in self._lanes for one in lane.series if one.stopped is None]
-                    rounds.measure(series, deadline - time.monotonic(), order, around)
+                    rounds.measure(series, deadline - tools.clock(), order, around)
                     return
                 except BaseException as error:
                     self._settle(in_hand[0], error)
         finally:
             gc.enable()
 
-    def _watch(self) -> None:
-        """The untimed NVML window of every case, in the first replicate."""
-        for lane in list(self._lanes):
-            if self._watcher is None:
-                reason = self._tools.nvml_reason or "watched in the first replicate"
-                lane.utilisation = Utilisation(reason=reason)
-                continue
-            self._begin(lane.case, "NVML window")
-            with self._guarding(lane):
-                lane.utilisation = utilisation.watch(lane.call, lane.fastest_s(), self._watcher)
+    def _note_need(self, taken_s: float) -> None:
+        """Tell the parent how long this group took, and how long it would have if let: the next replicate's share."""
+        series = [one for lane in self._lanes for one in lane.series]
+        wanted_s = sum(one.wanted_s() for one in series)
+        self._tools.note_need(
+            self._group.cases[0].group, taken_s - sum(one.spent_s for one in series), wanted_s
+        )
 
     def _check_again(self) -> None:
         """Fresh values twice: in the storage that was timed, through graphs too, and in storage never seen.

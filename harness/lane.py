@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.plan import figures
-from harness.rounds import Series
-from results.schema import Case, Memory, Outcome, Timing, Trial, Utilisation, Verification
+from harness.series import Series
+from results.schema import Case, Memory, Outcome, Timing, Trial, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.clocks import FullClock
     from harness.timers import Timer
     from variants.variant import Variant
 
@@ -34,22 +35,17 @@ class Lane:
     series: list[Series] = field(default_factory=list)
     mode_reasons: dict[str, str] = field(default_factory=dict)
     memory: Memory | None = None
-    utilisation: Utilisation | None = None
     checks: list[Verification] = field(default_factory=list)
     timings: dict[str, Timing] = field(default_factory=dict)
     replay: Callable[[], object] | None = None
 
-    def bind(self, timer: Timer) -> None:
+    def bind(self, timer: Timer, full_clock: FullClock) -> None:
         """Make the call ready to be timed in one more mode.
 
         Raises:
             Unmeasurable: the timer refuses the call.
         """
-        self.series.append(Series(self.case.key, timer.mode, timer.bracket(self.call)))
-
-    def fastest_s(self) -> float:
-        """The shortest time per call seen, one second where none was."""
-        return min((min(series.spans_s) for series in self.series if series.spans_s), default=1.0)
+        self.series.append(Series(self.case.key, timer.mode, timer.bracket(self.call), full_clock))
 
     def end_timing(self) -> None:
         """Keep the samples, and of the brackets only the graph's replay: it is verified, too."""
@@ -69,7 +65,6 @@ class Lane:
             elapsed_s=time.monotonic() - self.started,
             timings=self.timings if outcome is Outcome.OK else {},
             memory=self.memory,
-            utilisation=self.utilisation,
             verifications=tuple(self.checks),
             **figures(self.case),
         )

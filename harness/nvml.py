@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, replace
 from typing import Any
 
 FIELD_POWER_INSTANT = 186
@@ -14,6 +15,27 @@ LOOK_BACK_US = 2_000_000
 
 class NvmlUnavailable(Exception):
     """NVML cannot say anything about this GPU; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the GPU is between two blocks; None is what it does not tell.
+
+    The driver refreshes its figures every 100 ms or so. `clock_event_reasons` is NVML's bit mask of why the clock
+    is not higher; `results.clock_events` has its words.
+    """
+
+    sm_clock_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    clock_event_reasons: int | None = None
+
+    def at_clock(self, mhz: float) -> Reading:
+        """The same with a clock that was measured instead."""
+        return replace(self, sm_clock_mhz=mhz)
+
+
+NOTHING_READ = Reading()
 
 
 class Nvml:
@@ -45,6 +67,16 @@ class Nvml:
     def sm_clock_mhz(self) -> float | None:
         """The SM clock now, or None when this GPU does not tell."""
         return self._read("nvmlDeviceGetClockInfo", self._library.NVML_CLOCK_SM)
+
+    def reading(self) -> Reading:
+        """Clock, power, temperature and clock-event reasons, in less than 0.1 ms."""
+        reasons = self._read("nvmlDeviceGetCurrentClocksEventReasons")
+        return Reading(
+            self.sm_clock_mhz(),
+            self.power_w(),
+            self.temperature_c(),
+            None if reasons is None else int(reasons),
+        )
 
     def max_sm_clock_mhz(self) -> float | None:
         """The highest SM clock, or None when this GPU does not tell."""

@@ -223,6 +223,7 @@ def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
 
 def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] = ()) -> int:
     """Measure and show; whatever ends the measuring, what is there is shown first."""
+    from harness.observations import Observing, usual_s
     from harness.progress import Progress
     from harness.report_command import print_report
     from harness.runner import Runner, unmeasured
@@ -232,7 +233,10 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
         for case, outcome, reason in left_out:
             writer.append(unmeasured(case, 0, outcome, reason))
         with Progress(len(run.missing()), budget_s) as progress:
-            Runner(writer, progress).run(budget_s)
+            observed = {one.case for one in run.observations} | {case for case, _, _ in left_out}
+            observing_s = usual_s(len(set(run.manifest.cases) - observed), run.manifest.environment["device"])
+            Runner(writer, progress).run(budget_s - observing_s)
+            Observing(writer, progress).run()
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off what is still said
         code = INTERRUPTED

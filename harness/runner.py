@@ -6,17 +6,16 @@ hand; a new worker repeats that case's group without the culprit, and what was s
 
 from __future__ import annotations
 
-import signal
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from harness.child import RUNNING, Child, Program, Silent
+from harness.child import RUNNING, Child, Program
 from harness.errors import HeadbenchError
+from harness.following import Fault, InHand, follow
 from harness.plan import figures
 from harness.probe import START_S
-from harness.utilisation import USUAL_WINDOW_S
 from results.schema import Case, Outcome, Trial
 
 if TYPE_CHECKING:
@@ -26,17 +25,6 @@ if TYPE_CHECKING:
     from results.store import RunWriter
 
 START_GUESS_S = {"cpu": 3.0, "cuda": 7.0}
-KILLED_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
-"""No program sends itself these by mistake, so the case in hand gets one more try."""
-
-
-@dataclass(slots=True)
-class InHand:
-    """What the worker said it was about to do."""
-
-    group: str
-    case: str | None
-    step: str
 
 
 class Runner:
@@ -48,6 +36,7 @@ class Runner:
         self._environment = writer.run.manifest.environment
         self._device = self._environment["device"].partition(":")[0]
         self._killed: Counter[str] = Counter()
+        self._needs: dict[str, tuple[float, float]] = {}
         self.start_s = START_GUESS_S[self._device]
 
     def run(self, budget_s: float) -> None:
@@ -63,14 +52,13 @@ class Runner:
             cases = [case for of, case in self._writer.run.missing() if of == replicate]
             if cases:
                 self._progress.begin(f"{replicate + 1}/{replicates}")
-                watch = replicate == 0 and self._device == "cuda"
-                self.replicate(replicate, cases, self._share(replicate, cases, deadline, watch), watch)
+                left_s = deadline - time.monotonic() - (replicates - replicate) * self.start_s
+                self.replicate(replicate, cases, max(left_s, 0.0) / (replicates - replicate))
 
-    def replicate(self, replicate: int, cases: Sequence[Case], seconds: float, watch: bool = False) -> None:
+    def replicate(self, replicate: int, cases: Sequence[Case], seconds: float) -> None:
         """One trial of each of these cases, in about `seconds` seconds after the worker's start.
 
         A worker that dies is followed by another, with its part of the seconds, for the cases that are left.
-        With `watch`, each case gets an NVML window, too.
 
         Raises:
             HeadbenchError: workers cannot start, or make no progress.
@@ -79,7 +67,7 @@ class Runner:
         left = list(cases)
         while left:
             kills = self._killed.total()
-            self._one_worker(replicate, left, seconds * len(left) / len(cases), watch)
+            self._one_worker(replicate, left, seconds * len(left) / len(cases))
             before, left = left, self._without_trial(replicate, left)
             if len(left) == len(before) and self._killed.total() == kills:
                 raise HeadbenchError(
@@ -90,44 +78,23 @@ class Runner:
         measured = {trial.case for trial in self._writer.run.trials if trial.replicate == replicate}
         return [case for case in cases if case not in measured]
 
-    def _share(self, replicate: int, cases: list[Case], deadline: float, watch: bool) -> float:
-        """This replicate's part of what is left, after the starts and the NVML windows that are still to come."""
-        replicates_left = self._writer.run.manifest.replicates - replicate
-        watching_s = USUAL_WINDOW_S * len(cases) if watch else 0.0
-        left_s = deadline - time.monotonic() - replicates_left * self.start_s - watching_s
-        return max(left_s, 0.0) / replicates_left + watching_s
-
-    def _one_worker(self, replicate: int, cases: list[Case], seconds: float, watch: bool) -> None:
-        in_hand: InHand | None = None
-        done = False
+    def _one_worker(self, replicate: int, cases: list[Case], seconds: float) -> None:
         started = time.monotonic()
-        job = self._job(replicate, cases, seconds, watch)
-        with Child("harness.worker", job, START_S, self._program) as child:
-            try:
-                for event in child.events():
-                    if event["event"] == "ready":
-                        self.start_s = time.monotonic() - started
-                    elif event["event"] == "begin":
-                        in_hand = InHand(event["group"], event["case"], event["step"])
-                        # What the group shares is our own work, the reference: slow is no fault of a variant.
-                        child.silence_s = self._settings["silence_s"] if in_hand.case else START_S
-                        self._progress.case(in_hand.case or in_hand.group, in_hand.step)
-                    elif event["event"] == "trial":
-                        self._store(Trial.from_json(event["trial"]))
-                    elif event["event"] == "refused":
-                        raise HeadbenchError(event["message"])
-                    elif event["event"] == "done":
-                        done = True
-                        break  # threads that a variant left running must not hold us up
-            except Silent:
-                silence = f"no sign of life for {child.silence_s:g} s"
-                self._blame(replicate, cases, in_hand, Outcome.TIMED_OUT, silence, child)
-                return
-            if not done:
-                ended = f"the worker {child.how_it_ended()}"
-                self._blame(replicate, cases, in_hand, Outcome.CRASHED, ended, child)
 
-    def _job(self, replicate: int, cases: list[Case], seconds: float, watch: bool) -> dict[str, Any]:
+        def handle(event: dict[str, Any]) -> None:
+            if event["event"] == "ready":
+                self.start_s = time.monotonic() - started
+            elif event["event"] == "need":
+                self._needs[event["group"]] = (event["fixed_s"], event["wanted_s"])
+            elif event["event"] == "trial":
+                self._store(Trial.from_json(event["trial"]))
+
+        job = self._job(replicate, cases, seconds)
+        with Child("harness.worker", job, START_S, self._program) as child:
+            if fault := follow(child, self._settings["silence_s"], self._progress, handle):
+                self._blame(replicate, cases, fault)
+
+    def _job(self, replicate: int, cases: list[Case], seconds: float) -> dict[str, Any]:
         gpu = self._environment["gpu"]
         return {
             "device": self._environment["device"],
@@ -137,36 +104,23 @@ class Runner:
             "seed": self._settings["seed"],
             "replicate": replicate,
             "seconds": seconds,
-            "watch": watch,
+            "needs": self._needs,
             "cases": [asdict(case) for case in cases],
         }
 
-    def _blame(
-        self,
-        replicate: int,
-        cases: list[Case],
-        in_hand: InHand | None,
-        outcome: Outcome,
-        reason: str,
-        child: Child,
-    ) -> None:
+    def _blame(self, replicate: int, cases: list[Case], fault: Fault) -> None:
         """Settle the case in hand; the whole group when what it shares was in hand."""
-        if child.exit_code in KILLED_FROM_OUTSIDE and self._first_kill(in_hand):
-            during = f"{in_hand.step} of {in_hand.case or in_hand.group}" if in_hand else "its start"
-            self._progress.note(f"{reason}, during {during}: once more")
+        if fault.killed and self._first_kill(fault.in_hand):
+            during = f"{fault.in_hand.step} of {fault.in_hand.what}" if fault.in_hand else "its start"
+            self._progress.note(f"{fault.reason}, during {during}: once more")
             return
-        if in_hand is None:
-            raise HeadbenchError(f"a worker could not start: {reason}")
-        culprits = [
-            case
-            for case in self._without_trial(replicate, cases)
-            if case.key == in_hand.case or (in_hand.case is None and case.group == in_hand.group)
-        ]
-        for case in culprits:
-            self._store(unmeasured(case, replicate, outcome, f"{reason}, during {in_hand.step}"))
+        if fault.in_hand is None:
+            raise HeadbenchError(f"a worker could not start: {fault.reason}")
+        for case in filter(fault.in_hand.holds, self._without_trial(replicate, cases)):
+            self._store(unmeasured(case, replicate, fault.outcome, fault.during))
 
     def _first_kill(self, in_hand: InHand | None) -> bool:
-        key = (in_hand.case or in_hand.group) if in_hand else ""
+        key = in_hand.what if in_hand else ""
         self._killed[key] += 1
         return self._killed[key] == 1
 

@@ -13,7 +13,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from harness.gpu import Gpu
 
 Call = Callable[[], object]
 Clock = Callable[[], int]
@@ -28,10 +31,11 @@ class Unmeasurable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample: seconds per call, and what was odd about it, if anything."""
+    """One sample: seconds per call, what was odd about it, if anything, and the mean SM clock, where it is known."""
 
     span_s: float
     flag: str | None = None
+    sm_clock_mhz: float | None = None
 
 
 class Bracket(Protocol):
@@ -68,13 +72,14 @@ class EagerTimer:
 
     mode = "eager"
 
-    def __init__(self, synchronize: Call, clock: Clock = time.perf_counter_ns) -> None:
-        self._synchronize = synchronize
-        self._clock = clock
+    def __init__(
+        self, synchronize: Call, clock: Clock = time.perf_counter_ns, gpu: Gpu | None = None
+    ) -> None:
+        self._synchronize, self._clock, self._gpu = synchronize, clock, gpu
 
     def bracket(self, call: Call) -> Bracket:
         """Bind to `call`, which has run before: its next runs decide how many make one sample."""
-        return _EagerBracket(call, self._synchronize, self._clock)
+        return _EagerBracket(call, self._synchronize, self._clock, self._gpu)
 
 
 class _EagerBracket:
@@ -82,20 +87,30 @@ class _EagerBracket:
     replay: Call | None = None
     resolution_s = time.get_clock_info("perf_counter").resolution
 
-    def __init__(self, call: Call, synchronize: Call, clock: Clock) -> None:
-        self._call, self._synchronize, self._clock = call, synchronize, clock
+    def __init__(self, call: Call, synchronize: Call, clock: Clock, gpu: Gpu | None) -> None:
+        self._call, self._synchronize, self._clock, self._gpu = call, synchronize, clock, gpu
         self.calls_per_sample = 1
         once_s = min(self.sample().span_s for _ in range(2))
         self.calls_per_sample = calls_filling(EAGER_LOOP_S, once_s)
 
     def sample(self) -> Sample:
         call, calls = self._call, range(self.calls_per_sample)
+        if self._gpu:
+            self._gpu.stamp()
         self._synchronize()
         start = self._clock()
         for _ in calls:
             call()
         self._synchronize()
-        return Sample((self._clock() - start) * 1e-9 / self.calls_per_sample)
+        span_s = (self._clock() - start) * 1e-9 / self.calls_per_sample
+        return Sample(span_s, sm_clock_mhz=self._clock_since_stamp())
+
+    def _clock_since_stamp(self) -> float | None:
+        if self._gpu is None:
+            return None
+        self._gpu.record_end()
+        self._gpu.wait()
+        return self._gpu.sm_clock_mhz()
 
 
 def calls_filling(seconds: float, once_s: float, at_most: int = 200) -> int:

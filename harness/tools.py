@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.clocks import FullClock
     from harness.nvml import Nvml
     from harness.state import PinnedState
     from harness.timers import Timer
@@ -27,7 +29,8 @@ class Tools:
 
     `begin(group, case, step)` tells the parent what is in hand before each step, so that a crash or a hang can
     be laid at the right door; case None means the whole group. `missing_modes` maps a timing mode that this
-    process does not have to its reason. `watch` says whether NVML windows are wanted in this replicate.
+    process does not have to its reason. `note_need(group, fixed_s, wanted_s)` tells the parent what a group
+    took beside its sampling, and what its sampling would take if let. `clock` reads seconds.
     """
 
     device: torch.device
@@ -36,12 +39,13 @@ class Tools:
     timers: list[Timer]
     missing_modes: dict[str, str]
     nvml: Nvml | None
-    nvml_reason: str | None
     begin: Callable[[str, str | None, str], None]
     report: Callable[[Trial], None]
+    note_need: Callable[[str, float, float], None]
     replicate: int
     seed: int
-    watch: bool
+    full_clock: FullClock
+    clock: Callable[[], float] = time.monotonic
 
     def synchronize(self) -> None:
         """Wait for the device."""

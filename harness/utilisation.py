@@ -1,4 +1,4 @@
-"""The untimed window: one case runs back to back while NVML watches the whole GPU."""
+"""The long window: one case runs back to back while NVML watches the whole GPU, at the clock that this settles to."""
 
 from __future__ import annotations
 
@@ -27,22 +27,28 @@ def watch(call: Call, once_s: float, nvml: Nvml) -> Utilisation:
     busy: float | None = None
     reason: str | None = None
     in_flight = None
+    batches = 1
     while busy is None and time.time() - start < WINDOW_LIMIT_S:
         in_flight = _queue(call, batch, in_flight)
+        batches += 1
         try:
             busy = nvml.busy_percent_since(start * 1e6)
         except NvmlUnavailable as error:
             reason = str(error)
             break
-    _queue(call, batch, in_flight)  # still running while the rest is read
+    last = _queue(call, batch, in_flight)  # still running while the rest is read
     power_w, sm_clock_mhz = nvml.power_w(), nvml.sm_clock_mhz()  # first: the other queries are slow
+    last.synchronize()
+    ended = time.time()
     return Utilisation(
         gpu_busy_percent=busy,
         memory_used_bytes=nvml.memory_used_bytes(),
         power_w=power_w,
         sm_clock_mhz=sm_clock_mhz,
         temperature_c=nvml.temperature_c(),
-        window_s=time.time() - start,
+        window_s=ended - start,
+        calls=batch * batches,
+        span_s=(ended - start) / (batch * batches),
         source=SOURCE,
         reason=reason
         or (None if busy is not None else f"NVML published no sample within {WINDOW_LIMIT_S} s"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import resource
 import time
@@ -9,14 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.channel import Channel
+from harness.needs import Need, shares
 from harness.plugins import changed_plugin
 from results.schema import Case, Trial
 
 if TYPE_CHECKING:
+    import torch
+
+    from harness.nvml import Nvml
+    from harness.plan import Group
+    from harness.state import PinnedState
     from harness.timers import Timer
     from harness.tools import Tools
 
-WARM_UP_S = 0.5
+LONGEST_WARM_UP_S = 2.0
+WARMING = 0.01
+"""The GPU is warm when ten matmuls are no longer faster than the ten before by this share."""
 
 
 def main() -> None:
@@ -35,36 +44,31 @@ def main() -> None:
         tools = make_tools(channel)
         groups = list(group_cases([Case(**case) for case in channel.job["cases"]]))
         random.Random(channel.job["seed"] + channel.job["replicate"]).shuffle(groups)
+        needs = [_need(group, channel.job["needs"]) for group in groups]
         channel.send("ready")
         deadline = time.monotonic() + channel.job["seconds"]
-        cases_left = sum(len(group.cases) for group in groups)
-        for group in groups:
-            share = (deadline - time.monotonic()) * len(group.cases) / cases_left
-            cases_left -= len(group.cases)
+        for place, group in enumerate(groups):
+            share = shares(deadline - time.monotonic(), needs[place:])[0]
             try:
-                GroupMeasurement(group, tools).run(max(share, 0.0))
+                GroupMeasurement(group, tools).run(share)
             except ContextLost:
                 break  # the parent starts another worker for what is left
         channel.send("done")
 
 
+def _need(group: Group, known: dict[str, list[float]]) -> Need:
+    """What the replicate before told of this group; nothing is known in the first."""
+    return Need(len(group.cases), *known.get(group.cases[0].group, ()))
+
+
 def make_tools(channel: Channel) -> Tools:
     """Everything the groups share, the GPU warmed."""
-    import torch
-
-    from harness.state import PinnedState
+    from harness.clocks import FullClock
     from harness.tools import Tools
     from variants.registry import discover
 
     job = channel.job
-    device = torch.device(job["device"])
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-        _warm(torch)
-    else:
-        _bound_memory(job["memory_bytes"])
-    state = PinnedState(device)  # before plugins are imported: they may change it
-    nvml, nvml_reason = _open_nvml(job)
+    device, state = open_device(job)
     timers, missing_modes = _timers(device.type)
 
     def begin(group: str, case: str | None, step: str) -> None:
@@ -73,20 +77,50 @@ def make_tools(channel: Channel) -> Tools:
     def report(trial: Trial) -> None:
         channel.send("trial", trial=trial.to_json())
 
+    def note_need(group: str, fixed_s: float, wanted_s: float) -> None:
+        channel.send("need", group=group, fixed_s=fixed_s, wanted_s=wanted_s)
+
     return Tools(
         device=device,
         state=state,
         registry=discover([Path(plugin["path"]) for plugin in job["plugins"]]),
         timers=timers,
         missing_modes=missing_modes,
-        nvml=nvml,
-        nvml_reason=nvml_reason,
+        nvml=open_nvml(job)[0],
         begin=begin,
         report=report,
+        note_need=note_need,
         replicate=job["replicate"],
         seed=job["seed"],
-        watch=job["watch"],
+        full_clock=FullClock(),
     )
+
+
+def open_device(job: dict[str, Any]) -> tuple[torch.device, PinnedState]:
+    """The job's device, warmed or bounded, and the state it was found in: before plugins, which may change it."""
+    import torch
+
+    from harness.state import PinnedState
+
+    device = torch.device(job["device"])
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        _warm(torch)
+    else:
+        _bound_memory(job["memory_bytes"])
+    return device, PinnedState(device)
+
+
+def open_nvml(job: dict[str, Any]) -> tuple[Nvml | None, str | None]:
+    """The job's GPU as NVML sees it, or why not."""
+    from harness.nvml import Nvml, NvmlUnavailable
+
+    if job["gpu_uuid"] is None:
+        return None, "NVML watches GPUs; this run is on the CPU"
+    try:
+        return Nvml.open(job["gpu_uuid"]), None
+    except NvmlUnavailable as error:
+        return None, str(error)
 
 
 def _timers(device: str) -> tuple[list[Timer], dict[str, str]]:
@@ -98,7 +132,7 @@ def _timers(device: str) -> tuple[list[Timer], dict[str, str]]:
 
     if device == "cpu":
         return [EagerTimer(synchronize=lambda: None)], {}
-    from harness.cuda_timers import gpu_timers
+    from harness.cuda_gpu import gpu_timers
 
     try:
         return gpu_timers(), {}
@@ -107,25 +141,20 @@ def _timers(device: str) -> tuple[list[Timer], dict[str, str]]:
         return eager, dict.fromkeys(("isolated", "graph"), str(error))
 
 
-def _open_nvml(job: dict[str, Any]) -> tuple[Any, str | None]:
-    from harness.nvml import Nvml, NvmlUnavailable
-
-    if job["gpu_uuid"] is None:
-        return None, "NVML watches GPUs; this run is on the CPU"
-    try:
-        return Nvml.open(job["gpu_uuid"]), None
-    except NvmlUnavailable as error:
-        return None, str(error)
-
-
 def _warm(torch: Any) -> None:
-    """Lift the GPU from its idle clocks before anything is sampled."""
+    """Lift the GPU from its idle clocks before anything is sampled: until a matmul no longer gets faster."""
     square = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
-    end = time.monotonic() + WARM_UP_S
+    end = time.monotonic() + LONGEST_WARM_UP_S
+    before_s = math.inf
     while time.monotonic() < end:
+        start = time.perf_counter()
         for _ in range(10):
             square @ square
         torch.cuda.synchronize()
+        taken_s = time.perf_counter() - start
+        if taken_s > (1 - WARMING) * before_s:
+            return
+        before_s = taken_s
 
 
 def _bound_memory(limit_bytes: int) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from results.decomposition import decompose
 from results.record import newest
 from results.schema import MODES
 
@@ -42,6 +43,8 @@ RECORD_COLUMNS = {
     "flops_per_s": "float64",
     "bytes_per_s": "float64",
     "peak_fraction": "float64",
+    "held_fraction": "float64",
+    "cycles": "float64",
     "speedup": "float64",
     "implausible": "bool",
     "peak_delta_bytes": "float64",
@@ -51,7 +54,14 @@ RECORD_COLUMNS = {
     "memory_used_bytes": "float64",
     "power_w": "float64",
     "nvml_sm_clock_mhz": "float64",
+    "sustained_s": "float64",
     "sm_clock_mhz": "float64",
+    "throttled_share": "float64",
+    "clock_events": "str",
+    "launches": "float64",
+    "busy_s": "float64",
+    "launch_overhead_s": "float64",
+    "gaps_s": "float64",
     "relative_error": "float64",
     "worst_row_error": "float64",
     "replicates": "int64",
@@ -61,7 +71,9 @@ RECORD_COLUMNS = {
 }
 """A case's columns. `time_s` is in its group's headline mode, named by `mode` where the case has it.
 
-`precision` to `floor_s`, the rates, `speedup` and `samples` are of that mode too.
+`precision` to `floor_s`, the rates, `speedup`, the clock and `samples` are of that mode too. `sustained_s` is the
+time per call of the NVML window, at the clock that it settled to. `launch_overhead_s` is eager − graph, `gaps_s`
+graph − busy, each negative where the two are not known well enough.
 """
 
 SAMPLE_COLUMNS = {
@@ -129,9 +141,15 @@ def _row(standing: Standing) -> dict[str, Any]:
         "flops_per_s": standing.flops_per_s,
         "bytes_per_s": standing.bytes_per_s,
         "peak_fraction": standing.peak_fraction,
+        "held_fraction": standing.held_fraction,
+        "cycles": standing.cycles,
         "speedup": standing.speedup,
         "implausible": standing.implausible is not None,
         **_device(record),
+        "sm_clock_mhz": sampling.sm_clock_mhz if sampling else record.sm_clock_mhz,
+        "throttled_share": sampling.throttled_share if sampling else None,
+        "clock_events": ", ".join(sampling.clock_events) if sampling else None,
+        **_decomposition(record),
         **_errors(record),
         "replicates": record.replicates,
         "samples": time.samples if time else 0,
@@ -157,7 +175,17 @@ def _device(record: Record) -> dict[str, float | None]:
         "memory_used_bytes": seen.memory_used_bytes if seen else None,
         "power_w": seen.power_w if seen else None,
         "nvml_sm_clock_mhz": seen.sm_clock_mhz if seen else None,
-        "sm_clock_mhz": record.sm_clock_mhz,
+        "sustained_s": seen.span_s if seen else None,
+    }
+
+
+def _decomposition(record: Record) -> dict[str, float | None]:
+    parts = decompose(record)
+    return {
+        "launches": record.dispatch.launches if record.dispatch else None,
+        "busy_s": parts.busy_s,
+        "launch_overhead_s": parts.launch_overhead_s,
+        "gaps_s": parts.gaps_s,
     }
 
 

@@ -93,6 +93,7 @@ def merge(folder: Path, runs: Sequence[Run], notes: Sequence[str] = ()) -> Merge
         path=folder,
         manifest=merged,
         trials=[trial for part in parts for trial in part.trials if owners[trial.case] is part],
+        observations=[one for part in parts for one in part.observations if owners.get(one.case) is part],
         notes=[*_merge_notes(parts, owners), *notes, *_part_notes(parts)],
         parts=parts,
         owners=owners,

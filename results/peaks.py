@@ -22,10 +22,16 @@ CPU_MATRIX_FLOP_PER_CLOCK = 2048
 """Per core, for the other dtypes: what a matrix unit such as AMX does with 16-bit numbers."""
 
 
-def peak_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
-    """The peak that the manifest's environment gives for this dtype, or None."""
-    value = _entry(manifest, dtype).get("flops_per_s")
-    return float(value) if isinstance(value, int | float) and 0 < value <= LARGEST else None
+def peak_flops_per_s(manifest: Manifest, dtype: str, sm_clock_mhz: float | None = None) -> float | None:
+    """The peak that the manifest's environment gives for this dtype, or None.
+
+    It is the datasheet's, at the clock that one assumes; with `sm_clock_mhz` what it would be at that clock.
+    """
+    peak = _number(_entry(manifest, dtype).get("flops_per_s"))
+    if sm_clock_mhz is None or peak is None:
+        return peak
+    assumed_mhz = _number(_entry(manifest, dtype).get("clock_mhz"))
+    return peak * sm_clock_mhz / assumed_mhz if assumed_mhz else None
 
 
 def why_no_peak(manifest: Manifest, dtype: str) -> str:
@@ -58,6 +64,10 @@ def _cpu_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
     if manifest.environment.get("device") != "cpu" or not isinstance(cores, int) or not 1 <= cores <= LARGEST:
         return None
     return cores * CPU_CLOCK_HZ * CPU_FLOP_PER_CLOCK.get(dtype, CPU_MATRIX_FLOP_PER_CLOCK)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 < value <= LARGEST else None
 
 
 def _entry(manifest: Manifest, name: str) -> dict[str, object]:

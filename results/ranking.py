@@ -31,7 +31,8 @@ class Standing:
     """One case in its group; None is a value that is not known.
 
     `manifest` is that of the case's own run, `mode` the group's headline mode, `time` the case's estimate in
-    it, `peak_fraction` the share of the dtype's peak FLOP/s. `baseline` is what its own run recorded of the
+    it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock, `held_fraction` at the SM
+    clock it really ran at, `cycles` the time in cycles of that clock. `baseline` is what its own run recorded of the
     baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two apart. `level`
     says that its interval overlaps the fastest one's. `implausible` says why its time cannot be true, in
     whatever mode: such a case is neither the fastest nor level with it.
@@ -46,6 +47,8 @@ class Standing:
     flops_per_s: float | None = None
     bytes_per_s: float | None = None
     peak_fraction: float | None = None
+    held_fraction: float | None = None
+    cycles: float | None = None
     baseline: Record | None = None
     speedup: float | None = None
     speedup_sure: bool = False
@@ -125,6 +128,8 @@ def _measured(record: Record, manifest: Manifest, mode: str | None) -> Standing:
         return Standing(record, manifest, mode, implausible=doubt)
     flops_per_s = record.useful_flops / time.value_s if record.useful_flops else None
     peak = peak_flops_per_s(manifest, record.case.dtype)
+    mhz = record.sampling[mode or ""].sm_clock_mhz
+    at_clock = peak_flops_per_s(manifest, record.case.dtype, mhz) if mhz else None
     return Standing(
         record,
         manifest,
@@ -133,6 +138,8 @@ def _measured(record: Record, manifest: Manifest, mode: str | None) -> Standing:
         flops_per_s=flops_per_s,
         bytes_per_s=record.least_bytes / time.value_s if record.least_bytes else None,
         peak_fraction=flops_per_s / peak if flops_per_s and peak else None,
+        held_fraction=flops_per_s / at_clock if flops_per_s and at_clock else None,
+        cycles=time.value_s * mhz * 1e6 if mhz else None,
         implausible=doubt,
     )
 

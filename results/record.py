@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import reduce
 from statistics import median
 from typing import TYPE_CHECKING
 
-from results.schema import MODES, Case, Manifest, Memory, Outcome, Timing, Trial, Utilisation, Verification
+from results.clock_events import IDLE, words
+from results.schema import (
+    MODES,
+    THROTTLED,
+    Case,
+    Dispatch,
+    Manifest,
+    Memory,
+    Observation,
+    Outcome,
+    Timing,
+    Trial,
+    Utilisation,
+    Verification,
+)
 from results.statistics import Estimate, pooled
 
 if TYPE_CHECKING:
@@ -32,12 +48,20 @@ class Sampling:
 
     `precision` is the worst of theirs, None where one does not know it; `stopped` each way they ended;
     `floor_s` the largest reading of an empty bracket, `floor_share` the largest share of it in a sample.
+    `sm_clock_mhz`, `power_w` and `temperature_c` are medians over blocks, `clock_events` every reason in words
+    that any block had for not running at a higher clock, `throttled_share` the share of used samples that ran
+    at a clearly lowered one.
     """
 
     precision: float | None
     stopped: str | None
     floor_s: float | None
     floor_share: float | None
+    sm_clock_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    clock_events: tuple[str, ...] = ()
+    throttled_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +71,7 @@ class Record:
     `mode_reasons` says why a mode has no estimate, or lacks some replicates, where the trials know.
     `sampling` has the modes of `estimates`. `memory` holds the largest peak delta of all replicates,
     `verifications` the worst check of each moment (before, after), `flags` every flag that samples carry in
-    any mode, `sm_clock_mhz` the median over blocks of `isolated`, else `eager`. `replicates` counts the
+    any mode, `sm_clock_mhz` the median over blocks of the first mode of `MODES` that knows it. `replicates` counts the
     trials that were ok.
     """
 
@@ -63,6 +87,7 @@ class Record:
     sampling: dict[str, Sampling]
     memory: Memory | None
     utilisation: Utilisation | None
+    dispatch: Dispatch | None
     verifications: tuple[Verification, ...]
     replicates: int
     sm_clock_mhz: float | None
@@ -79,12 +104,17 @@ class Record:
         return self.utilisation.gpu_busy_percent if self.utilisation else None
 
 
-def assemble(manifest: Manifest, trials: Iterable[Trial]) -> list[Record]:
+def assemble(
+    manifest: Manifest, trials: Iterable[Trial], observations: Iterable[Observation] = ()
+) -> list[Record]:
     """A record for every case of the manifest, in plan order, then for any that only the trials know."""
     of_case: dict[Case, list[Trial]] = {case: [] for case in manifest.cases}
     for trial in newest(trials):
         of_case.setdefault(trial.case, []).append(trial)
-    return [_record(manifest.run_id, case, its_trials) for case, its_trials in of_case.items()]
+    seen: dict[Case, list[Observation]] = defaultdict(list)
+    for observation in observations:
+        seen[observation.case].append(observation)
+    return [_record(manifest.run_id, case, its_trials, seen[case]) for case, its_trials in of_case.items()]
 
 
 def newest(trials: Iterable[Trial]) -> list[Trial]:
@@ -93,7 +123,7 @@ def newest(trials: Iterable[Trial]) -> list[Trial]:
     return sorted(kept.values(), key=lambda trial: trial.replicate)
 
 
-def _record(run_id: str, case: Case, trials: Sequence[Trial]) -> Record:
+def _record(run_id: str, case: Case, trials: Sequence[Trial], seen: Sequence[Observation]) -> Record:
     worst = min(trials, key=lambda trial: SEVERITY.index(trial.outcome), default=None)
     of_mode: dict[str, list[Timing]] = defaultdict(list)
     for trial in trials:
@@ -113,7 +143,8 @@ def _record(run_id: str, case: Case, trials: Sequence[Trial]) -> Record:
         mode_reasons=mode_reasons,
         sampling={mode: _sampling(_sampled(of_mode[mode])) for mode in estimates},
         memory=_largest(trials),
-        utilisation=_utilisation(trials),
+        utilisation=_utilisation(trials, seen),
+        dispatch=next((one.dispatch for one in reversed(seen) if one.dispatch), None),
         verifications=_worst_checks(trials),
         replicates=sum(trial.outcome is Outcome.OK for trial in trials),
         sm_clock_mhz=_sm_clock(of_mode),
@@ -150,7 +181,29 @@ def _sampling(timings: Sequence[Timing]) -> Sampling:
         stopped=", ".join(sorted({timing.stopped for timing in timings if timing.stopped})) or None,
         floor_s=max(floors, default=None),
         floor_share=max((t.floor_s / _span_s(t) for t in timings if t.floor_s is not None), default=None),
+        sm_clock_mhz=_median(mhz for timing in timings for mhz in timing.sm_clock_mhz),
+        power_w=_median(watts for timing in timings for watts in timing.power_w),
+        temperature_c=_median(degrees for timing in timings for degrees in timing.temperature_c),
+        clock_events=_clock_events(timings),
+        throttled_share=_throttled_share(timings),
     )
+
+
+def _median(readings: Iterable[float | None]) -> float | None:
+    known = [one for one in readings if one is not None]
+    return median(known) if known else None
+
+
+def _clock_events(timings: Sequence[Timing]) -> tuple[str, ...]:
+    masks = (mask for timing in timings for mask in timing.clock_event_reasons if mask is not None)
+    return words(reduce(operator.or_, masks, 0) & ~IDLE)
+
+
+def _throttled_share(timings: Sequence[Timing]) -> float:
+    marked = sum(
+        sum(index >= timing.warmup_samples for index in timing.flags.get(THROTTLED, ())) for timing in timings
+    )
+    return marked / sum(len(timing.used_s) for timing in timings)
 
 
 def relative_resolution(timing: Timing) -> float:
@@ -175,11 +228,16 @@ def _or_less(value: float | None) -> float:
     return -math.inf if value is None else value
 
 
-def _utilisation(trials: Sequence[Trial]) -> Utilisation | None:
-    """The first with a number in it: one replicate takes the window, the others have none or a reason."""
+def _utilisation(trials: Sequence[Trial], seen: Sequence[Observation]) -> Utilisation | None:
+    """The newest with a number in it, else the newest reason; schema 1 kept it in a trial."""
     said = [trial.utilisation for trial in trials if trial.utilisation]
-    measured = (one for one in said if replace(one, source=None, reason=None, window_s=None) != Utilisation())
-    return next(measured, said[0] if said else None)
+    said += [one.utilisation for one in seen if one.utilisation]
+    measured = (
+        one
+        for one in reversed(said)
+        if replace(one, source=None, reason=None, window_s=None) != Utilisation()
+    )
+    return next(measured, said[-1] if said else None)
 
 
 def _worst_checks(trials: Sequence[Trial]) -> tuple[Verification, ...]:
@@ -198,11 +256,8 @@ def _badness(check: Verification) -> tuple[bool, float]:
 
 
 def _sm_clock(of_mode: dict[str, list[Timing]]) -> float | None:
-    for mode in ("isolated", "eager"):
-        readings = [mhz for timing in of_mode[mode] for mhz in timing.sm_clock_mhz if mhz is not None]
-        if readings:
-            return median(readings)
-    return None
+    clocks = (_median(mhz for timing in of_mode[mode] for mhz in timing.sm_clock_mhz) for mode in MODES)
+    return next((mhz for mhz in clocks if mhz is not None), None)
 
 
 def _flags(of_mode: dict[str, list[Timing]]) -> tuple[str, ...]:

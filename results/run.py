@@ -13,7 +13,7 @@ from results.codec import shortened
 from results.errors import StoreError, refused
 from results.ranking import Standing, standings
 from results.record import Record, assemble, newest
-from results.schema import SCHEMA_VERSION, Case, Manifest, Outcome, Trial
+from results.schema import SCHEMA_VERSION, Case, Manifest, Observation, Outcome, Trial
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -23,20 +23,25 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 TRIALS = "trials.jsonl"
+OBSERVATION = "observation"
+"""The key of a line of trials.jsonl that holds no trial but an observation."""
+SENSORS = ("utilisation", "dispatch")
+"""The fields of an observation."""
 
 
 @dataclass
 class Run:
-    """A run: where it lies, what was asked for, what was measured, which of its lines are unusable."""
+    """A run: where it lies, what was asked for, what was measured and observed, which of its lines are unusable."""
 
     path: Path
     manifest: Manifest
     trials: list[Trial] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def records(self) -> list[Record]:
         """A record per case, in plan order; a case without a trial has the outcome None."""
-        return assemble(self.manifest, self.trials)
+        return assemble(self.manifest, self.trials, self.observations)
 
     def standings(self) -> list[Standing]:
         """Where each case stands in its group, in the order of `records()`."""
@@ -93,6 +98,20 @@ class Run:
             if case not in settled and (replicate, case) not in done
         ]
 
+    def unobserved(self) -> list[Case]:
+        """The cases with a time that some sensor has not watched yet, in plan order."""
+        observed: dict[Case, set[str]] = {}
+        for one in self.observations:
+            seen = {name for name in SENSORS if getattr(one, name) is not None}
+            observed.setdefault(one.case, set()).update(seen)
+        timed = {trial.case for trial in self.trials if trial.outcome is Outcome.OK}
+        failed = {trial.case for trial in self.trials if trial.outcome is not Outcome.OK}
+        return [
+            case
+            for case in self.manifest.cases
+            if case in timed - failed and len(observed.get(case, ())) < len(SENSORS)
+        ]
+
 
 @dataclass
 class Lines:
@@ -102,6 +121,7 @@ class Lines:
     """
 
     trials: list[Trial] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     whole_bytes: int = 0
     unended: bool = False
@@ -122,7 +142,7 @@ def load(folder: Path) -> Run:
     except OSError as error:
         raise refused("read", folder / TRIALS, error, "check the disk, or name another run") from None
     else:
-        run.trials, run.notes = lines.trials, lines.notes
+        run.trials, run.observations, run.notes = lines.trials, lines.observations, lines.notes
     return run
 
 
@@ -146,7 +166,7 @@ def load_manifest(folder: Path) -> Manifest:
 
 
 def scan(file: IO[bytes] | FileIO) -> Lines:
-    """Every line that holds a trial, and a note for each that does not.
+    """Every line that holds a trial or an observation, and a note for each that does not.
 
     A last line without its newline was cut short by a kill or a power loss, unless what there is of it is
     complete JSON: a prefix of an object never is.
@@ -180,10 +200,16 @@ def _timestamp(utc: str | None) -> float | None:
 
 
 def _take(data: object, number: int, lines: Lines) -> None:
+    observation = data.get(OBSERVATION) if isinstance(data, dict) else None
     try:
-        lines.trials.append(Trial.from_json(data))
+        if observation is None:
+            lines.trials.append(Trial.from_json(data))
+        else:
+            lines.observations.append(Observation.from_json(observation))
     except ValueError as error:
-        lines.notes.append(f"line {number} of {TRIALS} is not a trial ({error}): left out")
+        kind = "trial" if observation is None else OBSERVATION
+        article = "a" if observation is None else "an"
+        lines.notes.append(f"line {number} of {TRIALS} is not {article} {kind} ({error}): left out")
 
 
 def _parsed(stored: bytes) -> object:
@@ -208,5 +234,5 @@ def _check_schema(run: str, data: object) -> None:
         )
     if schema > SCHEMA_VERSION:
         raise StoreError(
-            f"run {run} has schema {schema}, this headbench reads up to {SCHEMA_VERSION}: upgrade headbench"
+            f"run {run} has schema {shortened(schema)}, this headbench reads up to {SCHEMA_VERSION}: upgrade headbench"
         )

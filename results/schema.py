@@ -1,7 +1,9 @@
-"""What a run stores: a manifest, and one trial per case and replicate.
+"""What a run stores: a manifest, one trial per case and replicate, and observations of cases.
 
 History:
     1  first version: manifest.json + trials.jsonl; modes isolated, eager, graph; NVML utilisation.
+    2  observations, lines of their own in trials.jsonl: the NVML window moved there from the first trial, kernels
+       dispatched are new; power, temperature and clock-event reasons of every block; warm-ups of any number.
 
 Every stored number's name ends in its unit. A value that was not measured is None beside a reason in words,
 never 0. Samples are stored in the order they were taken and none is ever removed; statistics are derived.
@@ -16,9 +18,12 @@ from typing import Any, Self
 
 from results.codec import decode, encode
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 MODES = ("isolated", "eager", "graph")
+
+THROTTLED = "throttled"
+"""The flag of a sample that ran at a clock clearly below the highest its process saw."""
 
 
 class Outcome(StrEnum):
@@ -72,9 +77,12 @@ class Timing:
 
     `span_s[i]` is the time per call of sample i, which timed `calls_per_sample` calls at once; the first
     `warmup_samples` samples are warm-ups, kept but not used. `flags` maps a flag to the samples it marks.
-    `sm_clock_mhz` holds one reading per block of samples, `block_samples` the blocks' lengths.
-    `precision` is the relative half-width of the median's interval within this process: 95 % from six used
-    samples on; with fewer, half their range, which covers less (75 % with three).
+    `block_samples` are the lengths of the blocks that the samples were taken in. Per block: `sm_clock_mhz`, the
+    median of the samples' own clocks where the GPU measured them, else the driver's figure at the block's end;
+    then `power_w`, `temperature_c` and `clock_event_reasons` (NVML's bit mask), read at its end.
+    `precision` is the relative half-width of the median's 95 % interval within this process: the larger of what the
+    samples' ranks say (below six samples half their range, which covers less: 75 % with three) and what the
+    blocks' medians say.
     `floor_s` is what an empty bracket reads on this GPU: published, never subtracted.
 
     Raises:
@@ -91,6 +99,9 @@ class Timing:
     flags: dict[str, list[int]] = field(default_factory=dict)
     block_samples: tuple[int, ...] = ()
     sm_clock_mhz: tuple[float | None, ...] = ()
+    power_w: tuple[float | None, ...] = ()
+    temperature_c: tuple[float | None, ...] = ()
+    clock_event_reasons: tuple[int | None, ...] = ()
     reason: str | None = None
 
     def __post_init__(self) -> None:
@@ -121,7 +132,8 @@ class Memory:
 class Utilisation:
     """What NVML said of the whole GPU while the case ran back to back, untimed, for `window_s` seconds.
 
-    `gpu_busy_percent` is the share of time in which any kernel ran, not how much of the GPU it used.
+    `gpu_busy_percent` is the share of time in which any kernel ran, not how much of the GPU it used. `span_s` is
+    the time per call that the window sustained, over `calls` calls at the clock and power it settled to.
     """
 
     gpu_busy_percent: float | None = None
@@ -130,6 +142,33 @@ class Utilisation:
     sm_clock_mhz: float | None = None
     temperature_c: float | None = None
     window_s: float | None = None
+    calls: int | None = None
+    span_s: float | None = None
+    source: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What one call runs of one kernel (or copy, or fill): how often, and their durations added up."""
+
+    name: str
+    launches: float
+    summed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """What one call puts on the GPU, as CUPTI recorded it: an average over `calls` calls, caches warm.
+
+    `launches` counts kernels, copies and fills; `busy_s` is the union of their intervals, so that what runs side
+    by side counts once. The harness's own kernels are not among them.
+    """
+
+    launches: float | None = None
+    busy_s: float | None = None
+    kernels: tuple[Kernel, ...] = ()
+    calls: int | None = None
     source: str | None = None
     reason: str | None = None
 
@@ -153,6 +192,8 @@ class Verification:
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One case in one replicate: the unit that is appended and synced.
+
+    `utilisation` is what schema 1 kept here; since schema 2 it is an observation's.
 
     Raises:
         ValueError: an outcome other than ok has times or lacks its reason, or a timing mode is unknown.
@@ -190,6 +231,25 @@ class Trial:
     @classmethod
     def from_json(cls, data: object) -> Self:
         """A trial as stored; what is missing, unknown or of the wrong type raises ValueError."""
+        return decode(cls, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One case watched untimed, in a process of its own after the replicates, by one or more sensors."""
+
+    case: Case
+    utilisation: Utilisation | None = None
+    dispatch: Dispatch | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
+        plain: dict[str, Any] = encode(asdict(self))
+        return plain
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """An observation as stored; what is missing, unknown or of the wrong type raises ValueError."""
         return decode(cls, data)
 
 

@@ -70,6 +70,18 @@ def relative_half_width(samples: Sequence[float]) -> float:
     return (high - low) / 2 / middle if middle > 0 else math.inf
 
 
+def mean_half_width(values: Sequence[float], confidence: float = 0.95) -> float:
+    """Half the t interval of the mean, relative to the mean; 0 below two values, which tell no scatter.
+
+    Infinite at a mean that is not above zero.
+    """
+    if len(values) < 2:
+        return 0.0
+    centre = fmean(values)
+    margin = t_quantile(confidence, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return margin / centre if centre > 0 else math.inf
+
+
 def estimate(
     medians: Sequence[float], relative_resolution: float = 0.0, confidence: float = 0.95
 ) -> Estimate:

@@ -10,13 +10,13 @@ from errno import ENOENT, ENOLCK, ENOTSUP
 from typing import TYPE_CHECKING, Any, Self
 
 from results.errors import StoreError, refused
-from results.run import MANIFEST, TRIALS, Run, load_manifest, scan
+from results.run import MANIFEST, OBSERVATION, TRIALS, Run, load_manifest, scan
 
 if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
-    from results.schema import Manifest, Trial
+    from results.schema import Manifest, Observation, Trial
 
 OTHER_FOLDER = "choose another folder with --out DIR"
 
@@ -67,7 +67,8 @@ class RunWriter:
             try:
                 file = on_error.enter_context(_open_locked(run))
                 lines = scan(file)
-                run.trials, run.notes = lines.trials, run.notes + lines.notes
+                run.trials, run.observations = lines.trials, lines.observations
+                run.notes += lines.notes
                 file.truncate(lines.whole_bytes)
                 writer = cls(run, file)
                 if lines.unended:
@@ -92,11 +93,23 @@ class RunWriter:
             StoreError: the disk refused; the file still ends with a whole line as soon as it can be cut.
         """
         self.run.trials.append(trial)
+        self._append(trial.to_json(), "a trial")
+
+    def observe(self, observation: Observation) -> None:
+        """Store one observation, in the same way.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        self.run.observations.append(observation)
+        self._append({OBSERVATION: observation.to_json()}, "an observation")
+
+    def _append(self, plain: dict[str, Any], what: str) -> None:
         try:
-            self._store(_json(trial.to_json()) + b"\n")
+            self._store(_json(plain) + b"\n")
         except OSError as error:
             way_out = f"make it writable again, then continue with --resume {self.path}"
-            raise refused("store a trial in", self.path / TRIALS, error, way_out) from None
+            raise refused(f"store {what} in", self.path / TRIALS, error, way_out) from None
 
     def close(self) -> None:
         """Release the run for other writers."""

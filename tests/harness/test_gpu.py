@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def timers():
-    from harness.cuda_timers import gpu_timers
+    from harness.cuda_gpu import gpu_timers
 
     with torch.inference_mode():
         yield {timer.mode: timer for timer in gpu_timers()}

@@ -9,19 +9,20 @@ import pytest
 import torch
 
 from harness import utilisation
+from harness.fake_nvml import ScriptedNvml
+from harness.fakes import ScriptedClock
 from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
-from tests.harness.fakes import FakeClock, FakeNvmlLibrary
 
 READINGS = ("sm_clock_mhz", "max_sm_clock_mhz", "power_limit_w", "temperature_c", "power_w")
 SECOND_US = 1_000_000
 
 
 def gpu(**facts) -> Nvml:
-    return Nvml.open("GPU-mine", FakeNvmlLibrary(**facts))
+    return Nvml.open("GPU-mine", ScriptedNvml(**facts))
 
 
 def test_the_gpu_is_found_by_its_uuid_wherever_it_stands():
-    library = FakeNvmlLibrary()
+    library = ScriptedNvml()
     for uuid in library.uuids:
         assert Nvml.open(uuid, library)._handle == uuid
 
@@ -59,7 +60,7 @@ def test_without_an_instant_power_reading_the_drivers_average_is_taken(instant_m
 
 
 def test_a_library_that_refuses_power_fields_altogether_still_gives_the_average():
-    class Older(FakeNvmlLibrary):
+    class Older(ScriptedNvml):
         def nvmlDeviceGetFieldValues(self, handle, fields):
             raise self.NVMLError(3)
 
@@ -68,7 +69,7 @@ def test_a_library_that_refuses_power_fields_altogether_still_gives_the_average(
 
 def test_an_unknown_uuid_is_unavailable_and_named():
     with pytest.raises(NvmlUnavailable, match="NVML has no GPU GPU-gone: Not Found"):
-        Nvml.open("GPU-gone", FakeNvmlLibrary())
+        Nvml.open("GPU-gone", ScriptedNvml())
 
 
 def test_without_a_driver_the_reason_is_nvmls_own():
@@ -84,9 +85,9 @@ def test_without_the_python_package_the_reason_says_what_to_install(monkeypatch)
 
 
 def test_the_gpus_seen_are_named_with_their_driver():
-    assert gpus_seen(FakeNvmlLibrary()) == [("Other GPU", "580.1"), ("My GPU", "580.1")]
-    assert gpus_seen(FakeNvmlLibrary(uuids=(), names=())) == []
-    assert gpus_seen(FakeNvmlLibrary(broken=12)) == []
+    assert gpus_seen(ScriptedNvml()) == [("Other GPU", "580.1"), ("My GPU", "580.1")]
+    assert gpus_seen(ScriptedNvml(uuids=(), names=())) == []
+    assert gpus_seen(ScriptedNvml(broken=12)) == []
 
 
 def test_only_periods_that_began_inside_the_window_are_counted():
@@ -127,8 +128,8 @@ class Window:
     """A GPU whose driver publishes a sample every 0.2 s of scripted time, and a call of 1 ms."""
 
     def __init__(self, monkeypatch, **facts) -> None:
-        self.clock = FakeClock(now=1000.0)
-        self.library = FakeNvmlLibrary(**facts)
+        self.clock = ScriptedClock(now=1000.0)
+        self.library = ScriptedNvml(**facts)
         self.nvml = Nvml.open("GPU-mine", self.library)
         self.calls = 0
         self.waits: list[int] = []
@@ -168,20 +169,24 @@ def test_a_window_lasts_until_a_whole_period_was_published(monkeypatch):
     assert found.source == "NVML, whole device"
     assert (found.memory_used_bytes, found.power_w) == (1 << 30, 312.5)
     assert (found.sm_clock_mhz, found.temperature_c) == (1755.0, 41.0)
+    assert found.calls == window.calls
+    assert found.span_s == pytest.approx(1e-3)  # what a call takes when nothing else is done
 
 
 def test_the_gpu_never_runs_dry_each_wait_leaves_a_batch_in_flight(monkeypatch):
     window = Window(monkeypatch)
     window.watch()
     assert window.waits
-    assert set(window.waits) == {5}  # 5 ms of 1 ms calls were queued after what is waited for
+    *while_queueing, at_the_end = window.waits
+    assert at_the_end == 0
+    assert set(while_queueing) == {5}  # 5 ms of 1 ms calls were queued after what is waited for
 
 
 @pytest.mark.parametrize(("once_s", "batch"), [(0.0, 500), (1e-9, 500), (1e-3, 5), (10.0, 1)])
 def test_a_batch_is_bounded_both_ways(monkeypatch, once_s, batch):
     window = Window(monkeypatch)
     window.watch(once_s)
-    assert set(window.waits) == {batch}
+    assert set(window.waits[:-1]) == {batch}
 
 
 def test_a_gpu_without_utilisation_samples_keeps_its_other_readings_and_says_why(monkeypatch):

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.fakes import ScriptedClock
 from harness.timers import EAGER_LOOP_S, EagerTimer, calls_filling
-from tests.harness.fakes import FakeClock
 
 
 class Machine:
     """A host clock in nanoseconds, a call and a synchronise that take known times, and what happened in order."""
 
     def __init__(self, call_ns: int, wait_ns: int = 0) -> None:
-        self.clock = FakeClock()
+        self.clock = ScriptedClock()
         self.call_ns, self.wait_ns = call_ns, wait_ns
         self.log: list[str] = []
         self._queued = False

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, sem
 from scipy.stats import t as student
 
 from results.statistics import (
     Estimate,
     estimate,
+    mean_half_width,
     median_interval,
     pooled,
     relative_half_width,
@@ -177,3 +178,14 @@ def test_students_t_is_scipys_to_ten_digits(confidence):
         assert t_quantile(confidence, degrees) == pytest.approx(
             student.ppf((1 + confidence) / 2, degrees), rel=1e-10
         )
+
+
+def test_a_means_half_width_is_the_t_intervals_of_scipy_relative_to_the_mean():
+    values = [1.0, 1.02, 0.97, 1.05]
+    low, high = student.interval(0.95, 3, loc=np.mean(values), scale=sem(values))
+    assert mean_half_width(values) == pytest.approx((high - low) / 2 / np.mean(values))
+
+
+def test_one_value_tells_no_scatter_and_a_mean_of_zero_no_share():
+    assert mean_half_width([1.0]) == mean_half_width([]) == 0.0
+    assert mean_half_width([0.0, 0.0]) == math.inf

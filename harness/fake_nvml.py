@@ -1,71 +1,15 @@
-"""Scripted stand-ins: clocks that only move when something takes time, brackets with known samples, an NVML library."""
+"""A scripted NVML: as much of the `pynvml` module as the harness calls, with readings that a test decides."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count, cycle, repeat
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from harness.timers import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+T = TypeVar("T")
 
 
-@dataclass
-class FakeClock:
-    """Stands still until `advance`; reads in whatever unit it is advanced in."""
-
-    now: float = 0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, by: float) -> None:
-        self.now += by
-
-
-class FakeBracket:
-    """Samples are the next spans of a stream, each of which takes its span on the clock; some carry a flag."""
-
-    calls_per_sample = 1
-    resolution_s = 1e-9
-    floor_s = 2e-6
-    replay = None
-
-    def __init__(
-        self,
-        clock: FakeClock,
-        spans_s: Iterator[float],
-        flags: dict[int, str] | None = None,
-        on_sample: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._clock, self._spans_s, self._flags, self._on_sample = clock, spans_s, flags or {}, on_sample
-        self._taken = 0
-
-    def sample(self) -> Sample:
-        self._on_sample()
-        span_s = next(self._spans_s)
-        self._clock.advance(span_s)
-        self._taken += 1
-        return Sample(span_s, self._flags.get(self._taken - 1))
-
-
-def constant(span_s: float) -> Iterator[float]:
-    return repeat(span_s)
-
-
-def bimodal(fast_s: float, slow_s: float) -> Iterator[float]:
-    """The two in turns."""
-    return cycle((fast_s, slow_s))
-
-
-def drifting(start_s: float, step_s: float) -> Iterator[float]:
-    return (start_s + index * step_s for index in count())
-
-
-class FakeNvmlError(Exception):
+class ScriptedNvmlError(Exception):
     """What the library raises; NVML's own has the code in `value`, too."""
 
     def __init__(self, value: int) -> None:
@@ -74,7 +18,7 @@ class FakeNvmlError(Exception):
 
 
 @dataclass
-class FakeNvmlLibrary:
+class ScriptedNvml:
     """As much of `pynvml` as the harness calls. A reading that is None is not supported by this GPU.
 
     `samples` are (microseconds, percent) pairs as the driver keeps them; `broken` is the code with which
@@ -87,13 +31,14 @@ class FakeNvmlLibrary:
     max_sm_clock_mhz: int | None = 1980
     power_limit_mw: int | None = 700_000
     temperature_c: int | None = 41
+    clock_event_reasons: int | None = 0
     instant_power_mw: int | None = 312_500
     average_power_mw: int | None = 250_000
     memory_used_bytes: int | None = 1 << 30
     samples: list[tuple[int, int]] | None = field(default_factory=list)
     broken: int | None = None
 
-    NVMLError = FakeNvmlError
+    NVMLError = ScriptedNvmlError
     NVML_SUCCESS = 0
     NVML_ERROR_NOT_SUPPORTED = 3
     NVML_ERROR_NOT_FOUND = 6
@@ -104,7 +49,7 @@ class FakeNvmlLibrary:
 
     def nvmlInit(self) -> None:
         if self.broken is not None:
-            raise FakeNvmlError(self.broken)
+            raise ScriptedNvmlError(self.broken)
 
     def nvmlSystemGetDriverVersion(self) -> str:
         return "580.1"
@@ -117,7 +62,7 @@ class FakeNvmlLibrary:
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
         if uuid not in self.uuids:
-            raise FakeNvmlError(6)
+            raise ScriptedNvmlError(6)
         return uuid
 
     def nvmlDeviceGetName(self, handle: str) -> str:
@@ -133,6 +78,9 @@ class FakeNvmlLibrary:
 
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:
         return _supported(self.power_limit_mw)
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:
+        return _supported(self.clock_event_reasons)
 
     def nvmlDeviceGetTemperature(self, handle: str, sensor: int) -> int:
         assert sensor == self.NVML_TEMPERATURE_GPU
@@ -158,14 +106,14 @@ class FakeNvmlLibrary:
         assert kind == self.NVML_GPU_UTILIZATION_SAMPLES
         kept = [sample for sample in _supported(self.samples) if sample[0] > since_us]
         if not kept:
-            raise FakeNvmlError(self.NVML_ERROR_NOT_FOUND)
+            raise ScriptedNvmlError(self.NVML_ERROR_NOT_FOUND)
         return 1, [
             SimpleNamespace(timeStamp=stamp, sampleValue=SimpleNamespace(uiVal=percent))
             for stamp, percent in kept
         ]
 
 
-def _supported(value):
+def _supported(value: T | None) -> T:
     if value is None:
-        raise FakeNvmlError(3)
+        raise ScriptedNvmlError(3)
     return value

@@ -1,0 +1,109 @@
+"""The parent's side of observing: which case still lacks which sensor, and an observer that survives its faults."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from harness.child import Child
+from harness.errors import HeadbenchError
+from harness.following import follow
+from harness.probe import START_S
+from results.run import SENSORS
+from results.schema import Dispatch, Observation, Utilisation
+
+if TYPE_CHECKING:
+    from harness.progress import Progress
+    from results.schema import Case
+    from results.store import RunWriter
+
+USUAL_START_S = 12.0
+"""An observer's start on a GPU: a worker's, and some five seconds until CUPTI has recorded for the first time."""
+USUAL_CASE_S = 0.55
+"""A case's NVML window, its preparations, and what the profiler takes for it."""
+STEPS = {"utilisation": "NVML window", "dispatch": "kernels"}
+ON_CPU = {
+    "utilisation": "NVML watches GPUs; this run is on the CPU",
+    "dispatch": "kernels are a GPU's; this run is on the CPU",
+}
+
+
+def usual_s(cases: int, device: str) -> float:
+    """About how long it takes to observe so many cases."""
+    return 0.0 if device == "cpu" or not cases else USUAL_START_S + USUAL_CASE_S * cases
+
+
+def unseen(sensor: str, reason: str) -> Utilisation | Dispatch:
+    """What stands for a sensor's figures where there are none."""
+    return Utilisation(reason=reason) if sensor == "utilisation" else Dispatch(reason=reason)
+
+
+class Observing:
+    """Observes every case of a run that has a time and lacks a sensor's figures."""
+
+    def __init__(self, writer: RunWriter, progress: Progress) -> None:
+        self._writer, self._progress = writer, progress
+
+    def run(self) -> None:
+        """One observer after the other, until every case has its figures or the reason it has none.
+
+        Raises:
+            HeadbenchError: an observer cannot start.
+            StoreError: an observation could not be stored.
+        """
+        environment = self._writer.run.manifest.environment
+        if environment["device"] == "cpu":
+            for sensor, cases in self._lacking().items():
+                for case in cases:
+                    self._store(case, sensor, unseen(sensor, ON_CPU[sensor]))
+            return
+        while lacking := self._lacking():
+            self._progress.begin("observing")
+            before = sum(map(len, lacking.values()))
+            self._one_observer(lacking)
+            if sum(map(len, self._lacking().values())) == before:
+                raise HeadbenchError(f"observing makes no progress: {before} observations are missing")
+
+    def _lacking(self) -> dict[str, list[Case]]:
+        """The cases that each sensor has still to watch."""
+        seen = {
+            (one.case, sensor)
+            for one in self._writer.run.observations
+            for sensor in SENSORS
+            if getattr(one, sensor) is not None
+        }
+        unobserved = self._writer.run.unobserved()
+        lacking = {sensor: [case for case in unobserved if (case, sensor) not in seen] for sensor in SENSORS}
+        return {sensor: cases for sensor, cases in lacking.items() if cases}
+
+    def _one_observer(self, lacking: dict[str, list[Case]]) -> None:
+        settings = self._writer.run.manifest.settings
+        with Child("harness.observer", self._job(lacking), START_S) as child:
+            fault = follow(child, settings["silence_s"], self._progress, self._handle)
+        if fault is None:
+            return
+        if fault.in_hand is None:
+            raise HeadbenchError(f"the process that observes could not start: {fault.reason}")
+        sensor = next(name for name, step in STEPS.items() if step == fault.in_hand.step)
+        for case in self._lacking().get(sensor, []):
+            if fault.in_hand.holds(case):
+                self._store(case, sensor, unseen(sensor, f"{fault.outcome.value}: {fault.during}"))
+
+    def _job(self, lacking: dict[str, list[Case]]) -> dict[str, Any]:
+        manifest = self._writer.run.manifest
+        gpu = manifest.environment["gpu"]
+        return {
+            "device": manifest.environment["device"],
+            "gpu_uuid": gpu["uuid"] if gpu else None,
+            "memory_bytes": manifest.environment["cpu"]["memory_bytes"],
+            "plugins": manifest.settings["plugins"],
+            "seed": manifest.settings["seed"],
+            "cases": {sensor: [asdict(case) for case in cases] for sensor, cases in lacking.items()},
+        }
+
+    def _handle(self, event: dict[str, Any]) -> None:
+        if event["event"] == "observation":
+            self._writer.observe(Observation.from_json(event["observation"]))
+
+    def _store(self, case: Case, sensor: str, seen: Utilisation | Dispatch) -> None:
+        self._writer.observe(Observation(case, **{sensor: seen}))  # type: ignore[arg-type]
