@@ -45,45 +45,46 @@ def _head(report: Report) -> Iterator[str]:
     yield from (f"> **{escape(notice)}**" for notice in headline.notices(report))
     lines = [(label, " · ".join(parts)) for label, parts in headline.header(report)]
     lines += [("remark", f"{remark.kind}: {remark.sentence}") for remark in report.remarks]
-    yield _bullets(f"**{label}** {escape(text)}" for label, text in lines)
+    yield bullets(f"**{label}** {escape(text)}" for label, text in lines)
     yield escape(" · ".join(headline.legend(report)))
 
 
 def _groups(report: Report) -> Iterator[str]:
     for group, grid in zip(report.groups, group_grids(report), strict=True):
         yield f"### {escape(' · '.join(case_title(group.case)))}"
-        yield _table(grid)
-        yield _bullets(map(_remark, group.remarks))
+        yield table(grid)
+        yield bullets(map(_remark, group.remarks))
 
 
 def _fastest(report: Report) -> Iterator[str]:
     if report.fastest:
         yield "### fastest of each group"
-        yield _table(fastest_grid(report))
+        yield table(fastest_grid(report))
         yield escape(headline.certainty(report) or "")
 
 
 def _closing(report: Report) -> Iterator[str]:
     yield escape(" · ".join(headline.outcomes(report)))
-    yield _bullets(f"note: {escape(shorten(note))}" for note in report.notes)
+    yield bullets(f"note: {escape(shorten(note))}" for note in report.notes)
     failures = headline.failures(report)
     if failures:
         yield f"**FAILED: {count(len(failures), 'case')}**"
-        yield _bullets(map(escape, failures))
+        yield bullets(map(escape, failures))
     doubts = headline.doubts(report)
     if doubts:
         yield "**NOT RANKED, too fast to be true:**"
-        yield _bullets(map(escape, doubts))
+        yield bullets(map(escape, doubts))
     path = shlex.quote(report.location)
     if report.unfinished:
         yield f"Unfinished: {count(sum(report.unfinished.values()), 'trial')} missing; measure what is missing with"
-        yield _bullets(
+        yield bullets(
             escape(f"python -m harness run --resume {shlex.quote(folder)}") for folder in report.unfinished
         )
     yield f"Stored in {escape(path)}; show again: {escape(f'python -m harness report {path}')}"
 
 
-def _table(grid: Grid[Any]) -> str:
+def table(grid: Grid[Any]) -> str:
+    """The grid as a Markdown table, every cell escaped."""
     width = len(grid.columns)
     rules = [":--" if column.left else "--:" for column in grid.columns]
     rows = [[column.title.strip() for column in grid.columns]]
@@ -98,5 +99,6 @@ def _remark(remark: Remark) -> str:
     return f"{escape(remark.kind)} – {escape(remark.sentence)}"
 
 
-def _bullets(lines: Iterable[str]) -> str:
+def bullets(lines: Iterable[str]) -> str:
+    """A list of lines that are Markdown already."""
     return "\n".join(f"- {line}" for line in lines)

@@ -9,13 +9,13 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
-from rich.text import Text
 
 from reports import headline
 from reports.columns import Grid, case_title, fastest_grid, group_grids
 from reports.layout import Layout, fit, lines
+from reports.printer import Printer
 from reports.remarks import IMPLAUSIBLE
-from reports.text import count, pack, plain, shorten
+from reports.text import count, plain, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,39 +52,14 @@ def new_console(file: TextIO | None = None, width: int | None = None) -> Console
 
 def render(report: Report, console: Console) -> None:
     """Print the whole report: header, a table per group, the winners, what went wrong, where it is stored."""
-    out = _Printer(console)
+    out = Printer(console)
     _header(report, out)
     _groups(report, out)
     _fastest(report, out)
     _closing(report, out)
 
 
-class _Printer:
-    """Prints foreign text as text: no markup, and wrapped only where it is asked for."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self.width = console.width
-
-    def line(self, text: str | Text = "", style: str = "") -> None:
-        """One line as it is, never wrapped: a table's row, or a command that must stay whole to be copied."""
-        self._console.print(text if isinstance(text, Text) else Text(text, style), soft_wrap=True)
-
-    def wrapped(self, text: str, style: str = "", label: str = "") -> None:
-        """`text` in lines as wide as the console, beside `label`, which its first line begins with."""
-        room = max(self.width - len(label), 20)
-        pieces = [piece.plain.rstrip() for piece in Text(text).wrap(self._console, room, overflow="fold")]
-        for number, piece in enumerate(pieces or [""]):
-            start = Text(label if number == 0 else " " * len(label), style or "bold")
-            self.line(start.append(piece, style or "not bold"))
-
-    def packed(self, parts: Sequence[str], style: str = "", label: str = "") -> None:
-        """The parts joined by ` · `, broken only between two of them where that will do."""
-        for number, line in enumerate(pack(parts, max(self.width - len(label), 20))):
-            self.wrapped(line, style, label if number == 0 else " " * len(label))
-
-
-def _header(report: Report, out: _Printer) -> None:
+def _header(report: Report, out: Printer) -> None:
     for notice in headline.notices(report):
         out.wrapped(notice, "bold yellow", label="! ")
     for label, parts in headline.header(report):
@@ -97,7 +72,7 @@ def _header(report: Report, out: _Printer) -> None:
         out.packed(legend, "dim")
 
 
-def _groups(report: Report, out: _Printer) -> None:
+def _groups(report: Report, out: Printer) -> None:
     grids = group_grids(report)
     layout = fit(grids, out.width)
     for group, grid in zip(report.groups, grids, strict=True):
@@ -110,7 +85,7 @@ def _groups(report: Report, out: _Printer) -> None:
         _dropped(layout, out)
 
 
-def _fastest(report: Report, out: _Printer) -> None:
+def _fastest(report: Report, out: Printer) -> None:
     if report.fastest:
         grid = fastest_grid(report)
         layout = fit([grid], out.width)
@@ -124,7 +99,7 @@ def _fastest(report: Report, out: _Printer) -> None:
             _dropped(layout, out)
 
 
-def _closing(report: Report, out: _Printer) -> None:
+def _closing(report: Report, out: Printer) -> None:
     path = plain(shlex.quote(report.location))
     out.line()
     out.packed(headline.outcomes(report))
@@ -149,16 +124,16 @@ def _closing(report: Report, out: _Printer) -> None:
     out.line(f"show again: python -m harness report {path}")
 
 
-def _dropped(layout: Layout, out: _Printer) -> None:
+def _dropped(layout: Layout, out: Printer) -> None:
     out.wrapped(f"left out in {out.width} columns: {', '.join(layout.dropped)}", "dim")
 
 
-def _grid(grid: Grid[Any], layout: Layout, out: _Printer) -> None:
+def _grid(grid: Grid[Any], layout: Layout, out: Printer) -> None:
     for text, emphasis in lines(grid, layout):
         out.line(text, STYLES[emphasis])
 
 
-def _remarks(remarks: Sequence[Remark], out: _Printer) -> None:
+def _remarks(remarks: Sequence[Remark], out: Printer) -> None:
     indent = max((len(remark.kind) for remark in remarks), default=0)
     for remark in remarks:
         style = STYLES["implausible"] if remark.kind == IMPLAUSIBLE else "dim"

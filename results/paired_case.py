@@ -160,6 +160,8 @@ class PairedCase:
         confirmed: bool | None = None,
     ) -> Comparison:
         centre, margin = map(float, interval(pairs.ratios, pairs.resolution))
+        # A `slower` that waits for its fresh pairs needs those, whatever number would do at a look.
+        still_open = verdict is Verdict.UNDECIDED and confirmed is None
         return Comparison(
             self.case,
             mode,
@@ -171,7 +173,7 @@ class PairedCase:
             base_count=len(pairs),
             head_count=len(pairs),
             reason=reason,
-            needed=pairs_needed(pairs.ratios, pairs.resolution) if verdict is Verdict.UNDECIDED else None,
+            needed=pairs_needed(pairs.ratios, pairs.resolution) if still_open else None,
             confirmed=confirmed,
         )
 

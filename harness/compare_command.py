@@ -1,0 +1,56 @@
+"""`compare`: recorded runs against each other. Advice: it never fails a CI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError, unknown
+from harness.verdict_output import print_verdicts
+from results.keys import KEYS, SHAPE
+from results.store import StoreError, read_each
+from results.unpaired import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from results.run import Run
+
+NOTHING_COMPARABLE = 4
+
+
+def show(base: str, head: str, across: Sequence[str], formats: Sequence[str]) -> int:
+    """Print what head's runs are against base's; 0 where anything could be compared, else 4.
+
+    A side is a run, a folder of runs or a reference, by any name that `results.store.locate` knows. `across` names
+    the keys that may differ, several in one where commas part them; `formats` holds at most one name of
+    `reports.verdict_export.WRITERS`.
+
+    Raises:
+        UsageError: a side cannot be read, a key is unknown, or two formats were asked for.
+    """
+    keys = _keys(across)
+    sides = [_runs(where) for where in (base, head)]
+    labels = (_label(base, sides[0]), _label(head, sides[1]))
+    comparisons = compare(sides[0], sides[1], keys, labels)
+    print_verdicts(comparisons, formats)
+    return 0 if comparisons.comparable else NOTHING_COMPARABLE
+
+
+def _keys(across: Sequence[str]) -> list[str]:
+    keys = [key.strip() for several in across for key in several.split(",")]
+    known = (*KEYS, *SHAPE)
+    for key in keys:
+        if key not in known:
+            raise unknown("--across", key, known)
+    return keys
+
+
+def _runs(where: str) -> list[Run]:
+    try:
+        return read_each(where)
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+
+
+def _label(where: str, runs: Sequence[Run]) -> str:
+    return runs[0].manifest.run_id if len(runs) == 1 else f"{where} ({len(runs)} runs)"

@@ -1,0 +1,39 @@
+"""Lines on a console: foreign text stays text, tables stay whole, sentences are wrapped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from reports.text import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+
+class Printer:
+    """Prints foreign text as text: no markup, and wrapped only where it is asked for."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.width = console.width
+
+    def line(self, text: str | Text = "", style: str = "") -> None:
+        """One line as it is, never wrapped: a table's row, or a command that must stay whole to be copied."""
+        self._console.print(text if isinstance(text, Text) else Text(text, style), soft_wrap=True)
+
+    def wrapped(self, text: str, style: str = "", label: str = "") -> None:
+        """`text` in lines as wide as the console, beside `label`, which its first line begins with."""
+        room = max(self.width - len(label), 20)
+        pieces = [piece.plain.rstrip() for piece in Text(text).wrap(self._console, room, overflow="fold")]
+        for number, piece in enumerate(pieces or [""]):
+            start = Text(label if number == 0 else " " * len(label), style or "bold")
+            self.line(start.append(piece, style or "not bold"))
+
+    def packed(self, parts: Sequence[str], style: str = "", label: str = "") -> None:
+        """The parts joined by ` · `, broken only between two of them where that will do."""
+        for number, line in enumerate(pack(parts, max(self.width - len(label), 20))):
+            self.wrapped(line, style, label if number == 0 else " " * len(label))
