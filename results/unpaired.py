@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from results.run import Run
+    from results.schema import Case
 
 ADVISORY = "recorded in different sessions: advisory, only an ab judges for a CI"
 
@@ -39,7 +40,7 @@ def compare(
     """
     unit = "runs" if min(len(base), len(head)) >= LEAST_RUNS else "processes"
     differing = "; ".join(one.sentence for one in differences(base, head, across))
-    of_base, of_head = _by_match(base, across), _by_match(head, across)
+    (of_base, base_unsure), (of_head, head_unsure) = _by_match(base, across), _by_match(head, across)
     both = [
         UnpairedCase(tuple(of_base[match]), tuple(of_head[match]), unit)
         for match in of_base
@@ -53,16 +54,22 @@ def compare(
         only_base=tuple(seen[0].case for match, seen in of_base.items() if match not in of_head),
         only_head=tuple(seen[0].case for match, seen in of_head.items() if match not in of_base),
         failed=tuple(one.case for one in both if one.failed),
-        notes=tuple(_notes(base, head, across, both)),
+        notes=(
+            *_notes(base, head, across, both),
+            *_unsure("base", base_unsure, across),
+            *_unsure("head", head_unsure, across),
+        ),
     )
 
 
-def _by_match(runs: Sequence[Run], across: Sequence[str]) -> dict[Match, list[InRun]]:
+def _by_match(runs: Sequence[Run], across: Sequence[str]) -> tuple[dict[Match, list[InRun]], set[Case]]:
     """What each run says of each case, under the fields that both sides must have in common.
 
-    Where several cases of a run differ in nothing but keys that may differ, none of them is *the* other side's.
+    Beside it the cases of which a run has several that differ in nothing but keys that may differ: which of them
+    were the other side's?
     """
     found: dict[Match, list[InRun]] = {}
+    unsure: set[Case] = set()
     for run in runs:
         times = medians(run.trials)
         of_run: dict[Match, list[InRun]] = {}
@@ -73,7 +80,15 @@ def _by_match(runs: Sequence[Run], across: Sequence[str]) -> dict[Match, list[In
         for match, seen in of_run.items():
             if len(seen) == 1:
                 found.setdefault(match, []).extend(seen)
-    return found
+            else:
+                unsure.update(one.case for one in seen)
+    return found, unsure
+
+
+def _unsure(side: str, cases: set[Case], across: Sequence[str]) -> Iterator[str]:
+    if cases:
+        keys = ", ".join(key for key in SHAPE if key in across)
+        yield f"{counted(len(cases), 'case')} of {side} left out: they differ in nothing but {keys}"
 
 
 def _notes(

@@ -9,7 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from results.verdict import Verdict, confirmed, judge, log_ratios
+from results import welch
+from results.verdict import Verdict, confirmed, decide, judge, log_ratios
 
 TRIALS = 20_000
 CALLS = 51
@@ -130,6 +131,20 @@ def test_a_rule_that_takes_calls_for_samples_fails_where_this_one_passes(rule, h
     wrong = np.isin(rule(base_s, head_s), DIFFERENT).mean()
     assert bool(wrong <= 0.012) is honest
     assert honest or wrong >= 0.19
+
+
+@pytest.mark.parametrize(("sample", "honest"), [("run", True), ("process", False)])
+def test_sessions_that_differ_by_1_percent_are_not_called_different_where_the_run_is_the_sample(
+    sample, honest
+):
+    rng = np.random.default_rng(11)
+    trials = 5000
+    shift = rng.normal(0, 0.01, (trials, 2, 3, 1))  # what all processes of a run share
+    processes = shift + rng.normal(0, 0.003, (trials, 2, 3, 5))
+    logs = processes.mean(axis=3) if sample == "run" else processes.reshape(trials, 2, 15)
+    found = np.array([welch.interval(base, head, 0.99) for base, head in logs.tolist()])
+    wrong = np.isin(decide(found[:, 0], found[:, 1]), DIFFERENT).mean()
+    assert bool(wrong <= 0.012) is honest
 
 
 @pytest.mark.parametrize("between", [0.0, 0.003, 0.01])
