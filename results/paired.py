@@ -61,21 +61,21 @@ class PairedRuns:
         """The modes of `guard`; on a CPU, which has no other mode, `eager`."""
         return ("eager",) if self.base.manifest.environment.get("device") == "cpu" else self.guard
 
+    def pairs(self) -> list[PairedCase]:
+        """Each case that both sides have, as far as it was measured; not those that failed on a side."""
+        return list(self._paired(*self._records()))
+
     def open_cases(self) -> list[Case]:
         """The cases that a first look leaves undecided in a guarded mode, and that lack pairs 5 to 9."""
         return [
             pair.case
-            for pair in self._paired(*self._records())
+            for pair in self.pairs()
             if pair.has(FIRST) and not pair.has(SECOND) and self._any(pair, Verdict.UNDECIDED, FIRST)
         ]
 
     def to_confirm(self) -> list[Case]:
         """The cases that are `slower` in a guarded mode and lack their ten fresh pairs."""
-        return [
-            pair.case
-            for pair in self._paired(*self._records())
-            if not pair.has(FRESH) and self._any(pair, Verdict.SLOWER)
-        ]
+        return [pair.case for pair in self.pairs() if not pair.has(FRESH) and self._any(pair, Verdict.SLOWER)]
 
     def comparisons(self) -> Comparisons:
         """A row for each case of both sides and each mode that a side was timed in, in plan order."""

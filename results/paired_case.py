@@ -106,6 +106,10 @@ class PairedCase:
         both = [replicate for replicate in replicates if replicate in base and replicate in head]
         return Pairs(tuple(base[one] for one in both), tuple(head[one] for one in both))
 
+    def looked_at(self, mode: str) -> Pairs:
+        """The pairs that a first verdict is made of."""
+        return self.pairs(mode, LOOKED_AT)
+
     def verdict(self, mode: str, replicates: range = LOOKED_AT) -> Verdict:
         """What the looks among these replicates say, before any confirmation."""
         pairs = self.pairs(mode, replicates)
@@ -115,7 +119,7 @@ class PairedCase:
 
     def row(self, mode: str, guarded: bool) -> Comparison:
         """The case in this mode, judged, and confirmed where that is called for."""
-        pairs = self.pairs(mode, LOOKED_AT)
+        pairs = self.looked_at(mode)
         fresh = self.pairs(mode, FRESH)
         if why := self._incomparable(mode) or pairs.nonsense or fresh.nonsense:
             return Comparison(self.case, mode, guarded, Verdict.INCOMPARABLE, reason=why)
