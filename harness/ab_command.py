@@ -176,8 +176,7 @@ def _ten_pairs_s(plan: AbPlan, options: Options) -> float:
 def _measure(plan: AbPlan, options: Options) -> int:
     """Measure the pairs and judge them; whatever ends the measuring, what is there is judged and shown first."""
     from harness.progress import Progress
-
-    from reports.verdict_export import show
+    from harness.verdict_output import print_verdicts
 
     fault: HeadbenchError | None = None
     interrupted = False
@@ -201,7 +200,7 @@ def _measure(plan: AbPlan, options: Options) -> int:
         except HeadbenchError as error:
             fault = error
     comparisons = runs.comparisons()
-    show(comparisons, None)
+    print_verdicts(comparisons)
     if options.self_check:
         _print_self_check(runs)
     session = writers["base"].path.parent
@@ -210,8 +209,8 @@ def _measure(plan: AbPlan, options: Options) -> int:
     if interrupted:
         print(f"interrupted: what was measured is judged above, and stored in {session}", file=sys.stderr)
         return INTERRUPTED
-    print(f"stored in {session}")
-    return _exit_code(comparisons, runs, options.self_check)
+    print(f"stored in {session}; `headbench report {session}` shows it again")
+    return exit_code(comparisons, runs, options.self_check)
 
 
 def _create(plan: AbPlan, options: Options, closing: ExitStack) -> dict[str, RunWriter]:
@@ -271,8 +270,8 @@ def _print_self_check(runs: PairedRuns) -> None:
         print(line)
 
 
-def _exit_code(comparisons: Comparisons, runs: PairedRuns, self_check: bool) -> int:
-    """Of what is wrong the worst.
+def exit_code(comparisons: Comparisons, runs: PairedRuns, self_check: bool) -> int:
+    """1 when a case failed in the head, 3 for a confirmed regression, 4 when a verdict is wanting, else 0.
 
     A case that fails in the base alone is a fault that the head has mended: it must not keep it out.
     """

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from harness.child import RUNNING
 from harness.errors import HeadbenchError, UsageError, unknown
 from harness.plan import LeftOut, Plan, VariantFacts, make_plan
 from harness.probe import INSTALLED, look
@@ -102,7 +103,10 @@ def _look(side: Side, device: str | None) -> tuple[dict[str, Any], list[VariantF
         # In a copy of a tree, git is not there to be asked.
         return {**environment, "git": side.git}, [one for one in variants if one.plugin or not side.shared]
     except HeadbenchError as error:
-        raise type(error)(f"{side.name} ({side.label}): {error}") from error
+        said = f"{side.name} ({side.label}): {error}"
+        if side.program.python == RUNNING.python:
+            raise type(error)(said) from error
+        raise UsageError(f"{said}; that Python needs what headbench needs") from error
     except (KeyError, TypeError, ValueError) as error:
         raise HeadbenchError(
             f"{side.name} ({side.label}): its headbench answers in another version's words ({error!r})"
@@ -144,8 +148,8 @@ def _refuse_unmatched(globs: Sequence[str], cases: Sequence[Case]) -> None:
 
 
 def _about_code(base: Side, head: Side, same: bool) -> Iterator[str]:
-    if same and base.program.python == head.program.python:
-        yield "base and head hold the same code"
-    elif files := differing(base.program.root, head.program.root):
+    if files := differing(base.program.root, head.program.root):
         named = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         yield f"the measuring code differs ({named}): a difference in time may be the clock's"
+    elif same and not base.shared and base.program.python == head.program.python:
+        yield "base and head hold the same code"

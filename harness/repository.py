@@ -7,9 +7,10 @@ import shutil
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
-from harness.errors import UsageError, shown, unknown
+from harness.errors import UsageError, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,9 @@ class Repository:
                 f"fetch-depth: 0"
             )
         names = self._ask("for-each-ref", "--format=%(refname:short)").decode(errors="replace").split()
-        raise unknown("git ref", ref, names) if names else UsageError(f"git ref {shown(ref)} is unknown")
+        near = " or ".join(get_close_matches(ref, names, n=3, cutoff=0.5))
+        way_out = f"did you mean {near}?" if near else "`git branch --all` and `git tag` list what there is"
+        raise UsageError(f"git ref {shown(ref)} is unknown: {way_out}")
 
     def head(self) -> str | None:
         """The hash of the commit that is checked out; None before the first."""
