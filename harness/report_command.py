@@ -1,15 +1,18 @@
-"""`report`: a stored run to the terminal, or in another program's format."""
+"""`report`: a stored run, or an `ab` session's verdicts, to the terminal or in another program's format."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError, UsageError
-from results.store import Run, StoreError, read
+from harness.verdict_output import print_verdicts
+from results.paired import is_session, read_pairs
+from results.store import Run, StoreError, locate, read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -21,22 +24,28 @@ def show(where: str, formats: Sequence[str], parquet: Path | None = None) -> Non
     Raises:
         UsageError: there is no such run, it cannot be read or has no such form, two formats were asked for, the
             file cannot be written, or pyarrow is missing.
+        HeadbenchError: what is stored cannot be shown.
     """
     wanted = [*formats, *(["parquet"] if parquet else [])]
     if len(wanted) > 1:
         raise UsageError(f"--{' and --'.join(wanted)} exclude each other: one would do")
     try:
-        run = read(where)
+        folder = locate(where)
+        stored = read_pairs(folder) if is_session(folder) else read(folder)
     except StoreError as error:
         raise UsageError(str(error)) from error
-    if parquet:
-        _write_parquet(run, parquet)
+    if not isinstance(stored, Run):
+        print_verdicts(stored.comparisons(), wanted)
+    elif parquet:
+        _write_parquet(stored, parquet)
     elif formats:
         from reports.export import WRITERS
 
-        sys.stdout.write(WRITERS[formats[0]](run))
+        with _damage_told(stored):
+            text = WRITERS[formats[0]](stored)
+        sys.stdout.write(text)
     else:
-        print_report(run)
+        print_report(stored)
 
 
 def print_report(run: Run) -> None:
@@ -48,13 +57,8 @@ def print_report(run: Run) -> None:
     from reports.content import from_run
     from reports.terminal import new_console, render
 
-    try:
+    with _damage_told(run):
         render(from_run(run), new_console())
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        # What is plain JSON in a manifest can hold anything once somebody has edited it.
-        raise HeadbenchError(
-            f"{run.path} cannot be shown, its manifest may be damaged ({error!r})"
-        ) from error
 
 
 def _write_parquet(run: Run, path: Path) -> None:
@@ -66,3 +70,14 @@ def _write_parquet(run: Run, path: Path) -> None:
         raise UsageError("--parquet needs pyarrow: pip install 'headbench[parquet]'") from error
     except OSError as error:
         raise UsageError(f"--parquet {path} cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _damage_told(run: Run) -> Iterator[None]:
+    """What is plain JSON in a manifest can hold anything once somebody has edited it."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise HeadbenchError(
+            f"{run.path} cannot be shown, its manifest may be damaged ({error!r})"
+        ) from error

@@ -84,17 +84,15 @@ def _objections(run: Run) -> Iterator[str]:
     if not manifest.cases:
         yield "it has no cases"
     if missing := len(run.missing()):
-        yield f"{missing} trials are missing: measure them with `run --resume {run.path}`"
+        yield f"trials are missing, {missing} of them: measure them with `run --resume {run.path}`"
     failed = Counter(trial.outcome.value for trial in run.trials if trial.outcome.failed)
-    yield from (f"{count} trials are {outcome}" for outcome, count in failed.items())
+    yield from (f"trials are {outcome}, {count} of them" for outcome, count in failed.items())
     timed = [trial for trial in run.trials if trial.outcome is Outcome.OK]
     if not timed:
         yield "nothing in it was measured"
     if unverified := [trial for trial in timed if not _verified(trial)]:
-        yield (
-            f"{len(unverified)} trials are not verified before and after timing, "
-            f"{unverified[0].case.key} among them"
-        )
+        first = unverified[0].case.key
+        yield f"trials are not verified before and after timing, {len(unverified)} of them: the first is of {first}"
 
 
 def _verified(trial: Trial) -> bool:

@@ -66,7 +66,7 @@ def run(
     trials = list(trials)
     planned = list(cases) or list({trial.case: None for trial in trials})
     of = builders.manifest(planned, **{"environment": GPU_ENVIRONMENT, **manifest})
-    return Run(Path("results/runs") / of.run_id, of, trials, list(notes))
+    return Run(Path("results/runs") / of.run_id, of, trials, notes=list(notes))
 
 
 def gpu_trials(times_s: Mapping[str, float], replicates: int = 3, **case: Any) -> list[Trial]:

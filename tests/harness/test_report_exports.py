@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as Tree
+
+import pandas as pd
+import pytest
+
+from harness.errors import HeadbenchError, UsageError
+from harness.report_command import show
+from tests.results import builders
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> str:
+    return str(builders.stored(tmp_path))
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> str:
+    """An ab session whose head is 10 % slower in `fused`."""
+    for side, fused_s in (("base", 1e-4), ("head", 1.1e-4)):
+        of = builders.manifest(run_id=side, replicates=5)
+        builders.stored(tmp_path / "session-ab", of, builders.trials(of, {"fused": fused_s}))
+    return str(tmp_path / "session-ab")
+
+
+def exported(where: str, form: str, capsys: pytest.CaptureFixture[str]) -> str:
+    show(where, [form])
+    return capsys.readouterr().out
+
+
+def test_a_run_goes_to_every_format_that_is_offered(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(json.loads(exported(run, "pytest-benchmark", capsys))["benchmarks"]) == 3 * 3
+    assert len(json.loads(exported(run, "github-action-benchmark", capsys))) == 3
+    assert Tree.fromstring(exported(run, "junit", capsys)).get("tests") == "3"
+    assert exported(run, "csv", capsys).startswith("stage,variant,")
+    assert "| fused" in exported(run, "markdown", capsys)
+    assert len(json.loads(exported(run, "json", capsys))["records"]) == 3
+
+
+def test_parquet_goes_into_the_file_that_is_named(
+    run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(run, [], tmp_path / "run.parquet")
+    assert list(pd.read_parquet(tmp_path / "run.parquet")["variant"]) == ["per_head", "fused", "fused_qkv"]
+    assert capsys.readouterr().out == ""
+
+
+def test_without_pyarrow_one_line_says_how_to_install_it(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"--parquet needs pyarrow: pip install 'headbench\[parquet\]'"):
+        show(run, [], tmp_path / "run.parquet")
+
+
+def test_a_file_that_cannot_be_written_is_named(run: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--parquet .*nowhere/run.parquet cannot be written: "):
+        show(run, [], tmp_path / "nowhere" / "run.parquet")
+
+
+def test_two_formats_are_refused(run: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--junit and --csv exclude each other"):
+        show(run, ["junit", "csv"])
+    with pytest.raises(UsageError, match="--csv and --parquet exclude each other"):
+        show(run, ["csv"], tmp_path / "run.parquet")
+
+
+def test_a_session_s_verdicts_are_shown_again_in_every_form_they_have(
+    session: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(session, [])
+    assert "fused" in capsys.readouterr().out
+    assert "<details>" in exported(session, "markdown", capsys)
+    rows = {
+        (row["case"]["variant"], row["mode"]): row
+        for row in json.loads(exported(session, "json", capsys))["rows"]
+    }
+    assert rows["fused", "isolated"]["ratio"] == pytest.approx(1.1)
+    assert exported(session, "csv", capsys).startswith("stage,variant,")
+    assert Tree.fromstring(exported(session, "junit", capsys)).get("tests")
+
+
+@pytest.mark.parametrize("form", ["pytest-benchmark", "github-action-benchmark"])
+def test_what_only_a_run_has_is_refused_for_a_session(session: str, form: str) -> None:
+    with pytest.raises(UsageError, match=f"--{form} is a run's"):
+        show(session, [form])
+
+
+def test_a_session_has_no_parquet(session: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--parquet is a run's"):
+        show(session, [], tmp_path / "run.parquet")
+
+
+@pytest.mark.parametrize("form", ["pytest-benchmark", "github-action-benchmark", "markdown"])
+def test_a_manifest_that_somebody_edited_ends_in_one_line(tmp_path: Path, form: str) -> None:
+    path = builders.stored(tmp_path)
+    data = json.loads((path / "manifest.json").read_text())
+    data["environment"] = {"gpu": "none", "cpu": 3, "git": [], "torch": 1, "peaks": 2}
+    (path / "manifest.json").write_text(json.dumps(data))
+    with pytest.raises(HeadbenchError, match="its manifest may be damaged"):
+        show(str(path), [form])
+
+
+def test_a_side_of_a_session_is_a_run(session: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(json.loads(exported(f"{session}/head", "github-action-benchmark", capsys))) == 3
