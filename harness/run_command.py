@@ -17,6 +17,7 @@ from harness.plugins import changed_plugin, remember
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
 from harness.runner import START_GUESS_S
+from results.exchange import machine_slug
 from results.run import Run, load
 from results.schema import Manifest
 from results.store import RunWriter, StoreError, locate
@@ -179,9 +180,8 @@ def _estimated_s(plan: Plan, environment: dict[str, Any], settings: dict[str, An
 
 def run_id(environment: dict[str, Any]) -> str:
     """A new run's name: when, on what, and four digits that tell two of one second apart."""
-    machine = environment["gpu"]["name"] if environment["gpu"] else "cpu"
-    name = "-".join("".join(c if c.isalnum() else " " for c in machine.lower()).split())
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(2)}"
+    when = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return f"{when}-{machine_slug(environment)}-{secrets.token_hex(2)}"
 
 
 def _sound_run(where: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from results.record import newest
@@ -36,6 +37,13 @@ def machine_facts(environment: dict[str, Any]) -> dict[str, Any]:
         "gpu": {name: gpu.get(name) for name in GPU_FACTS} if gpu else None,
         "torch": {name: torch.get(name) for name in TORCH_FACTS},
     }
+
+
+def machine_slug(environment: dict[str, Any]) -> str:
+    """`nvidia-h200`: the GPU's name as a part of a folder's; `cpu` without a GPU."""
+    gpu = environment.get("gpu")
+    name = str(gpu["name"]) if gpu else "cpu"
+    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "gpu"
 
 
 def every_sample(trials: Iterable[Trial]) -> dict[str, list[dict[str, Any]]]:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from results.errors import StoreError, refused
+from results.exchange import machine_slug
 from results.merged import MergedRun
 from results.run import MANIFEST, TRIALS
 from results.schema import Outcome
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from results.run import Run
-    from results.schema import Manifest, Trial
+    from results.schema import Trial
 
 CHECKS = {"before", "after"}
 """The verifications that a timed case has passed: before any timing, and after it with fresh inputs."""
@@ -47,7 +48,7 @@ def promote(run: Run, name: str, references: Path) -> Path:
         )
     if against := objections(run):
         raise StoreError(f"{run.path} cannot be a reference: {'; '.join(against)}")
-    target = references / machine_folder(run.manifest) / name
+    target = references / machine_slug(run.manifest.environment) / name
     if target.exists():
         raise StoreError(f"reference {target} is there already: choose another name, or remove it first")
     try:
@@ -61,13 +62,6 @@ def promote(run: Run, name: str, references: Path) -> Path:
     except OSError as error:
         raise refused("promote to", target, error, "make it writable") from None
     return target
-
-
-def machine_folder(manifest: Manifest) -> str:
-    """`nvidia-h200`: the GPU's name as a folder's; `cpu` without a GPU."""
-    gpu = manifest.environment.get("gpu")
-    name = str(gpu["name"]) if gpu else "cpu"
-    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "gpu"
 
 
 def _objections(run: Run) -> Iterator[str]:

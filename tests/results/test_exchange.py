@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from results.exchange import every_sample, machine_facts
+import pytest
+
+from results.exchange import every_sample, machine_facts, machine_slug
 from results.schema import Outcome
 from tests.reports import runs
 from tests.results import builders
@@ -37,3 +40,17 @@ def test_samples_keep_their_order_warm_ups_and_flags_replicate_by_replicate() ->
 def test_what_has_no_samples_tells_none() -> None:
     failed = builders.trial(builders.case(), outcome=Outcome.CRASHED)
     assert every_sample([failed]) == {}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "folder"),
+    [
+        ({"name": "NVIDIA H200"}, "nvidia-h200"),
+        ({"name": "NVIDIA GeForce RTX 4090 / Ti (x)"}, "nvidia-geforce-rtx-4090-ti-x"),
+        ({"name": "../../etc"}, "etc"),
+        ({"name": "…"}, "gpu"),
+        (None, "cpu"),
+    ],
+)
+def test_the_machine_s_folder_is_its_gpu_s_name_in_plain_letters(gpu: Any, folder: str) -> None:
+    assert machine_slug({"gpu": gpu}) == folder

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from results.errors import StoreError
-from results.promote import machine_folder, objections, promote
+from results.promote import objections, promote
 from results.run import MANIFEST, TRIALS, load
 from results.schema import Outcome
 from results.store import read
@@ -135,20 +135,6 @@ def test_a_name_that_is_taken_is_refused_and_keeps_its_run(tmp_path: Path) -> No
     with pytest.raises(StoreError, match="is there already: choose another name"):
         promote(run, "first", tmp_path / "reference")
     assert (kept / TRIALS).read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("gpu", "folder"),
-    [
-        ({"name": "NVIDIA H200"}, "nvidia-h200"),
-        ({"name": "NVIDIA GeForce RTX 4090 / Ti (x)"}, "nvidia-geforce-rtx-4090-ti-x"),
-        ({"name": "../../etc"}, "etc"),
-        ({"name": "…"}, "gpu"),
-        (None, "cpu"),
-    ],
-)
-def test_the_machine_s_folder_is_its_gpu_s_name_in_plain_letters(gpu: Any, folder: str) -> None:
-    assert machine_folder(builders.manifest(environment={**CLEAN, "gpu": gpu})) == folder
 
 
 def test_the_committed_references_would_be_promoted_again() -> None:
