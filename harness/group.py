@@ -162,7 +162,7 @@ class GroupMeasurement:
                 self._begin(lane.case, timer.mode)
                 with self._guarding(lane):
                     try:
-                        lane.bind(timer, self._tools.full_clock)
+                        lane.bind(timer, self._tools.cooling)
                     except Unmeasurable as reason:
                         lane.mode_reasons[timer.mode] = str(reason)
                     self._refuse_changed_inputs()
@@ -172,14 +172,14 @@ class GroupMeasurement:
         tools = self._tools
         order = random.Random(f"{self._seed} {self._group.cases[0].group}")
         deadline = tools.clock() + seconds
-        tools.full_clock.allow(seconds)
+        tools.cooling.allow(seconds)
         in_hand: list[Lane] = []
 
         def before_block(series: Series) -> None:
             in_hand[:] = [lane for lane in self._lanes if lane.case.key == series.case_key]
             self._begin(in_hand[0].case, series.mode)
             tools.state.restore(self._group.shape.dtype)
-            tools.full_clock.rest()
+            tools.cooling.rest()
             gc.disable()
 
         around = rounds.Surroundings(

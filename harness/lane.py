@@ -14,7 +14,7 @@ from results.schema import Case, Memory, Outcome, Timing, Trial, Verification
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.clocks import FullClock
+    from harness.clocks import Cooling
     from harness.timers import Timer
     from variants.variant import Variant
 
@@ -39,13 +39,13 @@ class Lane:
     timings: dict[str, Timing] = field(default_factory=dict)
     replay: Callable[[], object] | None = None
 
-    def bind(self, timer: Timer, full_clock: FullClock) -> None:
+    def bind(self, timer: Timer, cooling: Cooling) -> None:
         """Make the call ready to be timed in one more mode.
 
         Raises:
             Unmeasurable: the timer refuses the call.
         """
-        self.series.append(Series(self.case.key, timer.mode, timer.bracket(self.call), full_clock))
+        self.series.append(Series(self.case.key, timer.mode, timer.bracket(self.call), cooling))
 
     def end_timing(self) -> None:
         """Keep the samples, and of the brackets only the graph's replay: it is verified, too."""

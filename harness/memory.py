@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,16 @@ def peak_of(call: Call, device: torch.device) -> Memory:
 
 def _cuda_peak(call: Call) -> Memory:
     torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    resident = torch.cuda.memory_allocated()
-    output = call()
-    torch.cuda.synchronize()
-    peak = torch.cuda.max_memory_allocated()
-    del output
+    gc.disable()  # garbage freed in the middle would hide as much of the peak
+    try:
+        torch.cuda.reset_peak_memory_stats()
+        resident = torch.cuda.memory_allocated()
+        output = call()
+        torch.cuda.synchronize()
+        peak = torch.cuda.max_memory_allocated()
+        del output
+    finally:
+        gc.enable()
     return Memory(peak - resident, resident, torch.cuda.memory_reserved(), CUDA_SOURCE)
 
 

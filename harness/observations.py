@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 USUAL_START_S = 12.0
 """An observer's start on a GPU: a worker's, and some five seconds until CUPTI has recorded for the first time."""
-USUAL_CASE_S = 0.55
+USUAL_CASE_S = 0.62
 """A case's NVML window, its preparations, and what the profiler takes for it."""
 STEPS = {"utilisation": "NVML window", "dispatch": "kernels"}
 ON_CPU = {

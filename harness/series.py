@@ -7,12 +7,12 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from harness.clocks import LOWERED, Cooling
 from harness.nvml import NOTHING_READ, Reading
 from results.schema import THROTTLED, Timing
 from results.statistics import mean_half_width, relative_half_width
 
 if TYPE_CHECKING:
-    from harness.clocks import FullClock
     from harness.timers import Bracket
 
 PRECISE_BLOCKS = 3
@@ -34,12 +34,12 @@ processes, so that more of it in one process says nothing more."""
 
 @dataclass(slots=True)
 class Series:
-    """One case's samples in one mode. `full_clock` tells lowered clocks; `spent_s` is what its blocks took."""
+    """One case's samples in one mode. `cooling` hears of its clocks; `spent_s` is what its blocks took."""
 
     case_key: str
     mode: str
     bracket: Bracket
-    full_clock: FullClock
+    cooling: Cooling
     spans_s: list[float] = field(default_factory=list)
     warmups: int = 0
     flags: dict[str, list[int]] = field(default_factory=dict)
@@ -48,6 +48,7 @@ class Series:
     stopped: str | None = None
     spent_s: float = 0.0
     _clocks_mhz: list[float] = field(default_factory=list)
+    _block_clocks_mhz: list[float] = field(default_factory=list)
 
     @property
     def used(self) -> list[float]:
@@ -64,11 +65,9 @@ class Series:
         """One more sample; rounded to 0.1 ns, far below any clock's step, to keep stored runs small."""
         sample = self.bracket.sample()
         if sample.flag:
-            self._flag(sample.flag)
+            self.flags.setdefault(sample.flag, []).append(len(self.spans_s))
         if sample.sm_clock_mhz is not None:
             self._clocks_mhz.append(sample.sm_clock_mhz)
-            if self.full_clock.is_lowered(sample.sm_clock_mhz):
-                self._flag(THROTTLED)
         self.spans_s.append(round(sample.span_s, 10))
 
     def is_precise(self) -> bool:
@@ -79,11 +78,12 @@ class Series:
     def end_block(self, reading: Reading = NOTHING_READ) -> None:
         """Note the block, and stop when the answer is known or the stored series would grow without bound."""
         self.block_samples.append(len(self.spans_s) - sum(self.block_samples))
-        if self._clocks_mhz:  # measured during the samples; the driver's own figure may be 100 ms old
-            reading = reading.at_clock(round(median(self._clocks_mhz), 1))
+        if self._clocks_mhz:
+            self._block_clocks_mhz.append(round(median(self._clocks_mhz), 1))
             self._clocks_mhz.clear()
-        if reading.sm_clock_mhz is not None:
-            self.full_clock.note(reading.sm_clock_mhz)
+        self.cooling.note(reading.sm_clock_mhz, self._block_clocks_mhz)
+        if self._block_clocks_mhz:  # measured during the samples; the driver's own figure may be 100 ms old
+            reading = reading.at_clock(self._block_clocks_mhz[-1])
         self.readings.append(reading)
         if len(self.block_samples) >= PRECISE_BLOCKS and self.is_precise() and self.precision() <= PRECISE:
             self.stopped = "precise"
@@ -122,6 +122,7 @@ class Series:
 
     def timing(self) -> Timing:
         """What is stored."""
+        throttled = self._throttled()
         return Timing(
             span_s=tuple(self.spans_s),
             warmup_samples=self.warmups,
@@ -130,7 +131,7 @@ class Series:
             floor_s=self.bracket.floor_s,
             precision=self.precision(),
             stopped=self.stopped,
-            flags=self.flags,
+            flags=self.flags | ({THROTTLED: throttled} if throttled else {}),
             block_samples=tuple(self.block_samples),
             sm_clock_mhz=tuple(reading.sm_clock_mhz for reading in self.readings),
             power_w=tuple(reading.power_w for reading in self.readings),
@@ -144,5 +145,14 @@ class Series:
         before, last = self.spans_s[-2:]
         return last >= (1 - WARMING) * before or len(self.spans_s) >= MOST_WARMUPS
 
-    def _flag(self, flag: str) -> None:
-        self.flags.setdefault(flag, []).append(len(self.spans_s))
+    def _throttled(self) -> list[int]:
+        """The samples of blocks that ran clearly below this series' highest clock."""
+        clocks = [reading.sm_clock_mhz for reading in self.readings]
+        highest = max((mhz for mhz in clocks if mhz is not None), default=0.0)
+        ends = accumulate(self.block_samples)
+        return [
+            index
+            for end, count, mhz in zip(ends, self.block_samples, clocks, strict=True)
+            if mhz is not None and mhz < LOWERED * highest
+            for index in range(end - count, end)
+        ]

@@ -11,7 +11,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.clocks import FullClock
+    from harness.clocks import Cooling
     from harness.nvml import Nvml
     from harness.state import PinnedState
     from harness.timers import Timer
@@ -44,7 +44,7 @@ class Tools:
     note_need: Callable[[str, float, float], None]
     replicate: int
     seed: int
-    full_clock: FullClock
+    cooling: Cooling
     clock: Callable[[], float] = time.monotonic
 
     def synchronize(self) -> None:

@@ -63,7 +63,7 @@ def _need(group: Group, known: dict[str, list[float]]) -> Need:
 
 def make_tools(channel: Channel) -> Tools:
     """Everything the groups share, the GPU warmed."""
-    from harness.clocks import FullClock
+    from harness.clocks import Cooling
     from harness.tools import Tools
     from variants.registry import discover
 
@@ -92,7 +92,7 @@ def make_tools(channel: Channel) -> Tools:
         note_need=note_need,
         replicate=job["replicate"],
         seed=job["seed"],
-        full_clock=FullClock(),
+        cooling=Cooling(),
     )
 
 

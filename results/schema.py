@@ -23,7 +23,7 @@ SCHEMA_VERSION = 2
 MODES = ("isolated", "eager", "graph")
 
 THROTTLED = "throttled"
-"""The flag of a sample that ran at a clock clearly below the highest its process saw."""
+"""The flag of a sample whose block ran at a clock clearly below the highest of its series."""
 
 
 class Outcome(StrEnum):

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from harness.clocks import FullClock
+from harness.clocks import Cooling
 from harness.group import GroupMeasurement
 from harness.plan import Group, case_of
 from harness.state import PinnedState
@@ -53,7 +53,7 @@ def test_a_graph_that_computes_something_else_than_the_call_is_incorrect(replay,
     tools = Tools(
         device=device, state=PinnedState(device), registry=discover(), timers=[Replaying(replay)], missing_modes={},
         nvml=None, begin=lambda *_: None, report=reported.append, note_need=lambda *_: None, replicate=0, seed=0,
-        full_clock=FullClock(),
+        cooling=Cooling(),
     )  # fmt: skip
     group = Group("attention", SHAPE, (case_of("attention", "sdpa", SHAPE),))
     with torch.inference_mode():

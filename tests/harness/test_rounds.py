@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from harness.clocks import FullClock
+from harness.clocks import Cooling
 from harness.fakes import ScriptedBracket, ScriptedClock, bimodal, constant, drifting
 from harness.nvml import Reading
 from harness.rounds import LONGEST_BLOCK_S, ROUNDS, Surroundings, measure
@@ -38,11 +38,11 @@ class Bench:
     clock: ScriptedClock = field(default_factory=ScriptedClock)
     blocks: list[tuple[str, str]] = field(default_factory=list)
     sampled: list[str] = field(default_factory=list)
-    full_clock: FullClock = field(default_factory=FullClock)
+    cooling: Cooling = field(default_factory=Cooling)
 
     def series(self, spans_s, case="a", mode="eager", flags=None, sm_clock_mhz=lambda: None) -> Series:
         bracket = ScriptedBracket(self.clock, spans_s, flags, lambda: self.sampled.append(case), sm_clock_mhz)
-        return Series(case, mode, bracket, self.full_clock)
+        return Series(case, mode, bracket, self.cooling)
 
     def measure(self, series, seconds, seed=0) -> None:
         def before_block(one):
@@ -267,30 +267,39 @@ def test_a_clock_measured_with_the_samples_goes_before_the_drivers_which_may_be_
     assert set(one.timing().power_w) == {650.0}
 
 
-def test_samples_at_a_lowered_clock_are_flagged_and_kept():
+def test_samples_of_a_block_at_a_lowered_clock_are_flagged_and_kept():
     bench = Bench()
-    clocks = iter([1980.0] * 12 + [1700.0] * 10 + [1979.0] * 100)
+    clocks = iter([1880.0] * 12 + [1700.0] * 10 + [1879.0] * 100)
     one = bench.series(constant(TICK), mode="graph", sm_clock_mhz=lambda: next(clocks))
     bench.measure([one], 1000 * TICK)
     assert one.timing().flags == {"throttled": list(range(12, 22))}
     assert len(one.timing().span_s) == 32
 
 
-def test_the_gpu_rests_after_a_lowered_clock_for_a_share_of_the_time_and_never_at_its_highest():
+def rested_s(*blocks, measuring_s=2.0) -> float:
+    """How long the GPU rested after blocks that ended with (driver's clock, clocks measured so far)."""
     rests = []
-    full = FullClock(sleep=rests.append)
-    full.allow(measuring_s=2.0)
-    full.note(1980.0)
-    full.rest()
-    assert not rests
-    full.note(1700.0)
-    for _ in range(100):
-        full.rest()
-    assert sum(rests) == pytest.approx(0.5)
-    full.note(1975.0)
-    full.allow(measuring_s=2.0)
-    full.rest()
-    assert sum(rests) == pytest.approx(0.5)
+    cooling = Cooling(sleep=rests.append)
+    cooling.allow(measuring_s)
+    for block in blocks:
+        cooling.note(*block)
+        cooling.rest()
+    return sum(rests)
+
+
+def test_the_gpu_rests_after_a_block_at_a_lowered_clock():
+    assert rested_s((1980.0, [1880.0]), (1980.0, [1880.0, 1700.0])) == pytest.approx(0.05)
+    assert rested_s((1980.0, []), (1700.0, [])) == pytest.approx(0.05)
+
+
+def test_a_clock_that_is_a_cases_own_or_locked_or_unknown_is_no_reason_to_rest():
+    assert rested_s((1980.0, [1979.0]), (1980.0, [1650.0]), (1980.0, [1650.0, 1648.0])) == 0
+    assert rested_s((1410.0, [1400.0]), (1410.0, [1400.0, 1395.0])) == 0
+    assert rested_s((None, []), (None, [])) == 0
+
+
+def test_rests_take_a_share_of_the_time_and_no_more_where_the_clock_stays_low():
+    assert rested_s(*[(1980.0, [1880.0, 1700.0])] * 100, measuring_s=2.0) == pytest.approx(0.5)
 
 
 def test_what_a_series_wanted_is_what_it_took_if_it_is_precise_else_as_many_samples_as_its_scatter_asks_for():

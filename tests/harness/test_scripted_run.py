@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.clocks import FullClock
+from harness.clocks import Cooling
 from harness.fake_nvml import ScriptedNvml
 from harness.fakes import ScriptedClock, ScriptedGpu
 from harness.gpu_timers import Bench, GraphTimer, IsolatedTimer
@@ -87,7 +87,7 @@ class ScriptedMachine:
             note_need=lambda group, fixed_s, wanted_s: self.needs.update({group: (fixed_s, wanted_s)}),
             replicate=0,
             seed=0,
-            full_clock=FullClock(sleep=lambda seconds: self.clock.advance(seconds * SECOND)),
+            cooling=Cooling(sleep=lambda seconds: self.clock.advance(seconds * SECOND)),
             clock=lambda: self.clock() / SECOND,
         )
         group = Group("qkv", SHAPE, tuple(case_of("qkv", name, SHAPE) for _, name in self.variants))
