@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from harness.pytest_plugin import Headbench
+    from harness.headbench_fixture import Headbench
 
 ON_GPU = {"n_head": 12, "batch": 32, "seq_len": 1024}
 ON_CPU = {"n_head": 2, "batch": 1, "seq_len": 64}
