@@ -97,14 +97,14 @@ def _sentence(of: Comparisons) -> tuple[str, str]:
         return f"FAILED: {count(len(of.failed), 'case')} without a time", "failed"
     if not of.comparable:
         return "nothing could be compared", "undecided"
-    rows, which = (guarded, "guarded ") if guarded else (list(of.rows), "")
+    rows, noun = (guarded, "guarded comparison") if guarded else (list(of.rows), "comparison")
     found = Counter(row.verdict for row in rows)
     told = [
         f"{found[verdict]:,} {verdict.value}" for verdict in (*ORDER, Verdict.INCOMPARABLE) if found[verdict]
     ]
     start = "no regression found: " if guarded else ""
     alarm = "undecided" if found[Verdict.UNDECIDED] else "fine"
-    return f"{start}of {which}{count(len(rows), 'comparison')} {', '.join(told)}", alarm
+    return f"{start}of {count(len(rows), noun)} {', '.join(told)}", alarm
 
 
 def _rows(rows: Sequence[Comparison]) -> str:
@@ -134,13 +134,13 @@ def _counts(of: Comparisons) -> Iterable[tuple[str, str]]:
 
 def _grid_of(of: Comparisons, cases: Sequence[Case]) -> Callable[[Sequence[Comparison]], Grid[Comparison]]:
     """A builder of tables that all have the same columns, those that this comparison has values for."""
-    among = list(dict.fromkeys(cases))
+    titles = _titles(cases)
     counts: list[Column[Comparison]] = [Column(of.unit, _count, expendable=3)]
     needs: list[Column[Comparison]] = [Column("needs", _needed, expendable=2)]
     undecided = any(row.needed for row in of.rows)
     columns: tuple[Column[Comparison], ...] = (
         Column("verdict", lambda row: row.verdict.value, left=True),
-        Column("case", lambda row: short_title(row.case, among), left=True, least=12),
+        Column("case", lambda row: titles[row.case.group], left=True, least=12),
         Column("variant", lambda row: plain(row.case.variant), left=True, least=12),
         Column("mode", lambda row: row.mode, left=True),
         Column("base", lambda row: units.duration(row.base_s), expendable=4),
@@ -180,15 +180,21 @@ def _emphasis(row: Comparison) -> str:
 
 def _reasons(of: Comparisons) -> Iterable[str]:
     """Why rows have no verdict, each reason once, with whom it holds for."""
-    among = list(dict.fromkeys(row.case for row in of.rows))
+    titles = _titles([row.case for row in of.rows])
     about: dict[tuple[str, str], list[Comparison]] = {}
     for row in sorted(of.rows, key=lambda row: row.verdict is not Verdict.INCOMPARABLE):
         if row.reason:
             about.setdefault((row.verdict.value, row.reason), []).append(row)
     for (verdict, reason), rows in about.items():
         modes = " and ".join(mode for mode in MODES if any(row.mode == mode for row in rows))
-        cases = tuple(dict.fromkeys(f"{short_title(row.case, among)} {row.case.variant}" for row in rows))
+        cases = tuple(dict.fromkeys(f"{titles[row.case.group]} {row.case.variant}" for row in rows))
         yield f"{verdict} in {modes}: {shorten(reason)}: {_named(cases)}"
+
+
+def _titles(cases: Iterable[Case]) -> dict[str, str]:
+    """The title of each group: its stage, and of its shape what differs among these cases."""
+    groups = {case.group: case for case in cases}
+    return {group: short_title(case, list(groups.values())) for group, case in groups.items()}
 
 
 def _named(names: tuple[str, ...]) -> str:

@@ -144,12 +144,13 @@ def needed(centre: float, margin_of: Callable[[int], float], fewest: int) -> int
 
     `margin_of(count)` falls as the count grows. None: no count up to `MOST_NEEDED` would do.
     """
-    if not math.isfinite(centre) or not _decides(centre, margin_of(MOST_NEEDED)):
+    limit = _deciding_margin(centre)
+    if not margin_of(MOST_NEEDED) < limit:
         return None
     low, high = fewest, MOST_NEEDED
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if _decides(centre, margin_of(middle)) else (middle + 1, high)
+        low, high = (low, middle) if margin_of(middle) < limit else (middle + 1, high)
     return high
 
 
@@ -169,8 +170,10 @@ def pairs_needed(ratios: ArrayLike, resolution: float = 0.0) -> int | None:
 _WIDTH = f"<U{max(map(len, Verdict))}"
 
 
-def _decides(centre: float, margin: float) -> bool:
-    return str(decide(centre, margin)) != Verdict.UNDECIDED
+def _deciding_margin(centre: float) -> float:
+    """Any margin below this one decides (`decide`) at this centre; 0 where none does, and where it is NaN."""
+    size = abs(centre)
+    return max(SAME_WITHIN - size, size if size > LEAST_DIFFERENCE else 0.0, 0.0) if size < math.inf else 0.0
 
 
 def _is_time(times_s: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ little wider than it need be, never narrower.
 from __future__ import annotations
 
 import math
-from statistics import fmean, variance
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from results.statistics import t_quantile
@@ -33,7 +33,7 @@ def interval(
     centre = fmean(head) - fmean(base)
     if min(len(base), len(head)) < 2:
         return centre, math.inf
-    return centre, _margin(variance(base), len(base), variance(head), len(head), confidence) + wider
+    return centre, _margin(_variance(base), len(base), _variance(head), len(head), confidence) + wider
 
 
 def samples_needed(
@@ -45,7 +45,7 @@ def samples_needed(
     """
     if min(len(base), len(head)) < 2:
         return None
-    spreads = variance(base), variance(head)
+    spreads = _variance(base), _variance(head)
     return needed(
         fmean(head) - fmean(base),
         lambda count: _margin(spreads[0], count, spreads[1], count, confidence) + wider,
@@ -64,3 +64,11 @@ def _margin(base: float, base_count: int, head: float, head_count: int, confiden
     degrees = (one + other) ** 2 / (one**2 / (base_count - 1) + other**2 / (head_count - 1))
     whole = max(1, math.floor(degrees * (1 + 1e-9)))  # 4 degrees may come out as 3.9999999999999996
     return t_quantile(confidence, whole) * math.sqrt(squared_error)
+
+
+def _variance(samples: Sequence[float]) -> float:
+    """Of at least two samples. The standard library's is exact to the last digit, and a hundred times slower."""
+    centre = fmean(samples)
+    if min(samples) == max(samples):
+        return 0.0  # equal samples can have a mean that is off by a rounding
+    return math.fsum((one - centre) ** 2 for one in samples) / (len(samples) - 1)
