@@ -92,23 +92,26 @@ def _sentence(of: Comparisons) -> tuple[str, str]:
     slower = of.regressions
     if slower:
         confirmed = ", confirmed in ten fresh pairs" if of.unit == "pairs" else ""
-        return f"REGRESSION: {len(slower)} of {_rows(guarded)} slower{confirmed}", "regression"
+        among = f"{count(len(guarded), 'guarded comparison')} {'is' if len(slower) == 1 else 'are'}"
+        return f"REGRESSION: {len(slower)} of {among} slower{confirmed}", "regression"
     if of.failed:
-        return f"FAILED: {count(len(of.failed), 'case')} without a time", "failed"
+        return f"FAILED: {count(len(of.failed), 'case')} of the head; {_found(of, guarded)}", "failed"
+    found = Counter(row.verdict for row in guarded or of.rows)
+    open_ = found[Verdict.UNDECIDED] or not of.comparable
+    return _found(of, guarded), "undecided" if open_ else "fine"
+
+
+def _found(of: Comparisons, guarded: Sequence[Comparison]) -> str:
+    """What there is where nothing is slower."""
     if not of.comparable:
-        return "nothing could be compared", "undecided"
+        return "nothing could be compared"
     rows, noun = (guarded, "guarded comparison") if guarded else (list(of.rows), "comparison")
     found = Counter(row.verdict for row in rows)
     told = [
         f"{found[verdict]:,} {verdict.value}" for verdict in (*ORDER, Verdict.INCOMPARABLE) if found[verdict]
     ]
     start = "no regression found: " if guarded else ""
-    alarm = "undecided" if found[Verdict.UNDECIDED] else "fine"
-    return f"{start}of {count(len(rows), noun)} {', '.join(told)}", alarm
-
-
-def _rows(rows: Sequence[Comparison]) -> str:
-    return f"{count(len(rows), 'guarded comparison')} {'is' if len(rows) == 1 else 'are'}"
+    return f"{start}of {count(len(rows), noun)} {', '.join(told)}"
 
 
 def _method(of: Comparisons) -> str:

@@ -52,8 +52,9 @@ class Comparisons:
     """All rows of one comparison, in plan order, cases before modes.
 
     `unit` says what was counted: "pairs" (ab), "runs", or "processes" where there were too few runs.
-    `only_base` and `only_head` are cases of one side, which are listed and not compared. `failed` are cases that
-    were incorrect, crashed or timed out on a side. `notes` hold for everything and are to be shown.
+    `only_base` and `only_head` are cases of one side, which are listed and not compared. `failed` are cases of both
+    that were incorrect, crashed or timed out in the head; where the base alone did, the head has mended it.
+    `notes` hold for everything and are to be shown.
     """
 
     rows: tuple[Comparison, ...]

@@ -98,7 +98,7 @@ class PairedRuns:
             head=_label(self.head, "head"),
             only_base=tuple(case for case in base if case not in head),
             only_head=tuple(case for case in head if case not in base),
-            failed=tuple(case for case in common if _failed(base[case]) or _failed(head[case])),
+            failed=tuple(case for case in common if _failed(head[case])),
             notes=tuple(self._notes(len(untried))),
         )
 

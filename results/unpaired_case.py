@@ -64,8 +64,8 @@ class UnpairedCase:
 
     @property
     def failed(self) -> bool:
-        """Whether it was incorrect, crashed or timed out in any run."""
-        outcomes = (one.record.outcome for one in (*self.base, *self.head))
+        """Whether it was incorrect, crashed or timed out in any run of the head."""
+        outcomes = (one.record.outcome for one in self.head)
         return any(outcome is not None and outcome.failed for outcome in outcomes)
 
     def rows(self, differing: str) -> list[Comparison]:

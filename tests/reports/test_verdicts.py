@@ -68,8 +68,14 @@ def test_a_regression_is_the_answer_whatever_else_there_is() -> None:
 
 def test_a_failed_case_is_the_answer_where_nothing_is_slower() -> None:
     head = [builders.trial(CASE, 0, outcome=Outcome.CRASHED, reason="illegal address")]
-    of = from_comparisons(runs(side_trials(CASE, STEADY, ["isolated"]), head).comparisons())
-    assert (of.sentence, of.alarm) == ("FAILED: 1 case without a time", "failed")
+    base = side_trials(CASE, STEADY, ["isolated"])
+    of = from_comparisons(runs(base, head).comparisons())
+    assert (of.sentence, of.alarm) == ("FAILED: 1 case of the head; nothing could be compared", "failed")
+    steady = side_trials(OTHER, STEADY, ["isolated", "graph"])
+    of = from_comparisons(runs([*base, *steady], [*head, *steady]).comparisons())
+    assert of.sentence == (
+        "FAILED: 1 case of the head; no regression found: of 4 guarded comparisons 2 same, 2 incomparable"
+    )
 
 
 def test_no_regression_is_said_with_what_was_found() -> None:

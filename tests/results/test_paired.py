@@ -171,6 +171,13 @@ def test_a_case_that_fails_on_a_side_gets_no_verdict(outcome, replicate):
     assert not of.to_confirm()
 
 
+def test_a_case_that_failed_in_the_base_alone_is_no_fault_of_the_head():
+    base = [builders.trial(CASE, 0, outcome=Outcome.CRASHED, reason="it broke")]
+    found = runs(base, side_trials(CASE, STEADY, ["isolated"])).comparisons()
+    assert found.rows[0].reason == "base is crashed: it broke"
+    assert not found.failed
+
+
 def test_a_case_that_neither_side_can_run_is_counted_and_not_shown():
     absent = builders.trial(OTHER, 0, outcome=Outcome.UNAVAILABLE, reason="needs Hopper")
     trials = side_trials(CASE, STEADY, ["isolated"])
