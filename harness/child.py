@@ -68,7 +68,11 @@ class Child:
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
         self._tail = b""
-        self._hand_over(job)
+        try:
+            self._hand_over(job)
+        except BaseException:  # an interrupt: nobody else knows of the child yet
+            self.stop()
+            raise
 
     def __enter__(self) -> Child:
         return self

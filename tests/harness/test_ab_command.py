@@ -19,7 +19,8 @@ from tests.results import builders, sessions
 
 from .commands import command, environment, headbench, only_run
 from .scripted_trees import git, script, scripted_checkout, write
-from .test_command_line import refused
+from .test_child import has_ended
+from .test_command_line import IMPORTED, refused
 from .test_killed_runs import wait_for
 
 SIZES = ("--d-model", "32", "--n-head", "2", "--seq-len", "16", "--batch", "1")
@@ -185,6 +186,17 @@ def test_a_change_of_the_measuring_code_is_told_and_one_of_the_command_line_is_n
     assert "attention/forward/b1-t16-h2x16-causal-bf16/steady" in done.stdout
 
 
+def test_the_parent_imports_no_torch(tmp_path, scratch):
+    checkout = scripted_checkout(tmp_path / "checkout", SAME)
+    arguments = ("ab", "HEAD", *SIZES, "--out", str(tmp_path / "runs"))
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED.format(arguments=arguments, names={"torch", "cupy"})],
+        capture_output=True, text=True, env=environment(), cwd=checkout, check=True,
+    )  # fmt: skip
+    assert "CODE 0" in done.stdout, done.stderr
+    assert done.stdout.rpartition("IMPORTED")[2].split() == []
+
+
 def test_another_python_is_a_side_of_its_own_and_needs_no_base(tmp_path, scratch):
     checkout = scripted_checkout(tmp_path / "checkout", SAME)
     venv.create(tmp_path / "old", symlinks=True)
@@ -233,7 +245,7 @@ def test_a_signal_in_the_middle_leaves_a_session_that_is_judged_and_nothing_else
     assert "interrupted" in stderr
     assert "steady" in stdout
     assert list(scratch.iterdir()) == []
-    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+    assert all(has_ended(pid) for pid in children)
     assert git(checkout, "worktree", "list").count("\n") == 1
     rows = read_pairs(only_run(out)).comparisons().rows
     assert {row.verdict.value for row in rows} == {"undecided"}

@@ -32,7 +32,7 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), ("run", "list", "report")),
+        ((), ("run", "list", "report", "ab", "compare", "doctor")),
         (("run",), ("--all", "--stage", "qkv", "andrea-120m")),
         (("rnu",), ("rnu", "run")),
         (("run", "--nope"), ("--nope",)),
@@ -59,6 +59,11 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         (("report", "/nowhere"), ("/nowhere",)),
         (("report",), ("'run'",)),
         (("report", "x", "--csv", "--json"), ("--csv", "--json")),
+        (("report", "x", "--pytest-benchmark", "--parquet", "y"), ("--pytest-benchmark", "--parquet")),
+        (("compare", "/nowhere", "/nowhere"), ("/nowhere",)),
+        (("compare", "x"), ("'head'",)),
+        (("results",), ("command",)),
+        (("results", "promote", "/nowhere", "name"), ("/nowhere",)),
     ],
 )
 def test_wrong_usage_ends_in_one_line_that_names_what_would_do(capsys, monkeypatch, arguments, words):
@@ -207,42 +212,37 @@ def imported_by(*arguments: str, names: set[str] = HEAVY) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("run", "--help"), ("list", "--help"), ("report", "--help")]
+    "command", ["run", "ab", "compare", "list", "doctor", "report", "results", "results promote", ""]
 )
-def test_help_imports_nothing_heavy(arguments):
-    assert imported_by(*arguments) == []
+def test_help_imports_nothing_heavy(command):
+    assert imported_by(*command.split(), "--help") == []
 
 
-def test_every_option_has_the_name_the_readme_gives_it(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["headbench", "run", "--help"])
+SELECTORS = (
+    "--all --stage --variant --model --head-dim --n-head --d-model --batch --seq-len --mask --dtype --device"
+)
+MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --help"
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("run", f"{MEASURING} --quick --replicates --resume"),
+        ("ab", f"{MEASURING} --base-python --head-python --guard --only --self-check"),
+        ("compare", "--across --csv --json --markdown --junit --help"),
+        ("doctor", "--device --help"),
+        (
+            "report",
+            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --help",
+        ),
+    ],
+)
+def test_every_option_has_the_name_the_readme_gives_it(capsys, monkeypatch, command, options):
+    monkeypatch.setattr(sys, "argv", ["headbench", command, "--help"])
     with pytest.raises(SystemExit):
         entry.main()
     shown = set(re.findall(r"^  (--[A-Za-z-]+)", capsys.readouterr().out, flags=re.MULTILINE))
-    assert shown == {
-        *(
-            "--all",
-            "--stage",
-            "--variant",
-            "--model",
-            "--head-dim",
-            "--n-head",
-            "--d-model",
-            "--batch",
-            "--seq-len",
-        ),
-        *(
-            "--mask",
-            "--dtype",
-            "--device",
-            "--quick",
-            "--budget",
-            "--replicates",
-            "--silence",
-            "--seed",
-            "--plugin",
-        ),
-        *("--out", "--resume", "--dry-run", "--help"),
-    }
+    assert shown == set(options.split())
 
 
 def test_neither_a_run_nor_a_report_imports_torch_into_the_parent(tmp_path):
