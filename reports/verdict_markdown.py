@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.markdown import bullets, escape, table
+from reports.text import count
 from reports.verdicts import from_comparisons
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def to_markdown(comparisons: Comparisons, limit: int = LIMIT) -> str:
     page.most([f"- {escape(line)}" for line in of.listed], 0, "sides")
     page.most([f"- {escape(reason)}" for reason in of.reasons], 0, "reasons")
     if of.table.lines:
-        page.say(f"<details>\n<summary>all {len(of.table.lines):,} comparisons</summary>")
+        page.say(f"<details>\n<summary>all of {count(len(of.table.lines), 'comparison')}</summary>")
         page.most(table(of.table).split("\n"), 2, "comparisons")
         page.say("</details>")
     page.say(escape(of.method))

@@ -110,8 +110,8 @@ def _found(of: Comparisons, guarded: Sequence[Comparison]) -> str:
     told = [
         f"{found[verdict]:,} {verdict.value}" for verdict in (*ORDER, Verdict.INCOMPARABLE) if found[verdict]
     ]
-    start = "no regression found: " if guarded else ""
-    return f"{start}of {count(len(rows), noun)} {', '.join(told)}"
+    answer = "not everything is decided" if found[Verdict.UNDECIDED] else "no regression"
+    return f"{f'{answer}: ' if guarded else ''}of {count(len(rows), noun)} {', '.join(told)}"
 
 
 def _method(of: Comparisons) -> str:

@@ -36,7 +36,7 @@ def test_the_page_begins_with_the_answer_and_hides_the_whole_table() -> None:
     assert title == "### main → working tree"
     assert answer == "**REGRESSION: 2 of 10 guarded comparisons are slower, confirmed in ten fresh pairs**"
     before, _, hidden = page.partition("<details>")
-    assert "<summary>all 8 comparisons</summary>" in hidden
+    assert "<summary>all of 8 comparisons</summary>" in hidden
     assert "</details>" in hidden
     assert rows_of(rendered(before)) == 1 + 6  # the title row, and all that is not the same
     assert rows_of(rendered(hidden)) == 1 + 8

@@ -74,13 +74,13 @@ def test_a_failed_case_is_the_answer_where_nothing_is_slower() -> None:
     steady = side_trials(OTHER, STEADY, ["isolated", "graph"])
     of = from_comparisons(runs([*base, *steady], [*head, *steady]).comparisons())
     assert of.sentence == (
-        "FAILED: 1 case of the head; no regression found: of 4 guarded comparisons 2 same, 2 incomparable"
+        "FAILED: 1 case of the head; no regression: of 4 guarded comparisons 2 same, 2 incomparable"
     )
 
 
-def test_no_regression_is_said_with_what_was_found() -> None:
+def test_what_is_open_is_said_with_what_was_found() -> None:
     of = from_comparisons(session({CASE: STEADY, OTHER: NOISY * 2}).comparisons())
-    assert of.sentence == "no regression found: of 4 guarded comparisons 2 undecided, 2 same"
+    assert of.sentence == "not everything is decided: of 4 guarded comparisons 2 undecided, 2 same"
     assert of.alarm == "undecided"
 
 
