@@ -87,8 +87,8 @@ class SelfCheck:
         for mode in self.sensitivity:
             guarded = "" if mode.guarded else " (not guarded)"
             told.append(
-                f"self-check: {mode.mode}{guarded}: smallest slowdown that ten pairs find: {_slowdown(mode.median)} "
-                f"in half of the cases, {_slowdown(mode.worst)} in the noisiest"
+                f"self-check: {mode.mode}{guarded}: ten pairs find a slowdown of {_size(mode.median)} "
+                f"in half of the cases, of {_size(mode.worst)} in the noisiest"
             )
         return told
 
@@ -179,5 +179,5 @@ def _rate(of: Rate) -> str:
     )
 
 
-def _slowdown(change: float) -> str:
-    return f"{100 * change:.1f} %" if math.isfinite(change) else "none"
+def _size(change: float) -> str:
+    return f"{100 * change:.1f} %" if math.isfinite(change) else "no finite size"
