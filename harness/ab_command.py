@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
-from harness.ab_plan import AbPlan, SidePlan, plan_sides
+from harness.ab_plan import SAME_CODE, AbPlan, SidePlan, plan_sides
 from harness.errors import INTERRUPTED, HeadbenchError, UsageError, unknown
 from harness.pairs import LOOKS_AT_MOST, Pairs
 from harness.plugins import remember
@@ -37,6 +37,8 @@ REGRESSION, UNDECIDED = 3, 4
 CASE_S = 0.4
 """What a case gets in each process unless --budget says otherwise, its checks included: its median is then known to
 a fraction of what processes differ by, and more in one process says nothing more."""
+
+PROCESSES = len(SIDES) * LOOKS_AT_MOST
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -151,26 +153,32 @@ def _ended_by_signals() -> Iterator[None]:
 
 def _announce(plan: AbPlan, options: Options) -> None:
     for notice in plan.notices():
-        print(notice)
+        if not (options.self_check and notice == SAME_CODE):
+            print(notice)
     base, head = plan.base, plan.head
     print(f"base: {base.side.label}; head: {head.side.label}")
     machine = head.environment["gpu"] or head.environment["cpu"]
     counted = "1 case" if len(plan.cases) == 1 else f"{len(plan.cases)} cases"
-    ten_s = _ten_pairs_s(plan, options)
+    device = head.environment["device"].partition(":")[0]
+    # What starting and checking take cannot be had for less, whatever the budget.
+    least_s = PROCESSES * (START_GUESS_S[device] + LEAST_TRIAL_S[device] * len(plan.cases))
+    ten_s = max(_budget_s(plan, options), least_s)
     print(
         f"{counted} on {machine['name']}, {len(FIRST)} pairs of fresh processes: "
-        f"about {ten_s * len(FIRST) / LOOKS_AT_MOST:.0f} s; up to {ten_s:.0f} s where they leave cases undecided; "
-        f"{len(FRESH)} more pairs confirm what is slower",
+        f"about {_duration(ten_s * len(FIRST) / LOOKS_AT_MOST)}; up to {_duration(ten_s)} where they leave cases "
+        f"undecided; {len(FRESH)} more pairs confirm what is slower",
         flush=True,
     )
 
 
-def _ten_pairs_s(plan: AbPlan, options: Options) -> float:
-    """What ten pairs of every case take: the budget, or what starting and checking cost at least."""
-    device = plan.head.environment["device"].partition(":")[0]
-    processes, count = len(SIDES) * LOOKS_AT_MOST, len(plan.cases)
-    least_s = processes * (START_GUESS_S[device] + LEAST_TRIAL_S[device] * count)
-    return max(least_s, options.budget_s or processes * (START_GUESS_S[device] + CASE_S * count))
+def _budget_s(plan: AbPlan, options: Options) -> float:
+    """What ten pairs of every case are to take."""
+    start_s = START_GUESS_S[plan.head.environment["device"].partition(":")[0]]
+    return options.budget_s or PROCESSES * (start_s + CASE_S * len(plan.cases))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def _measure(plan: AbPlan, options: Options) -> int:
@@ -185,14 +193,14 @@ def _measure(plan: AbPlan, options: Options) -> int:
         runs = PairedRuns(writers["base"].run, writers["head"].run, options.guard)
         try:
             _store_left_out(plan, writers)
-            with Progress(
-                len(SIDES) * len(FIRST) * len(plan.cases), _ten_pairs_s(plan, options) / 2, "pair"
-            ) as shown:
+            budget_s = _budget_s(plan, options)
+            trials = len(SIDES) * len(FIRST) * len(plan.cases)
+            with Progress(trials, budget_s * len(FIRST) / LOOKS_AT_MOST, "pair") as shown:
                 runners = {
                     one.side.name: Runner(writers[one.side.name], shown, one.side.program)
                     for one in (plan.base, plan.head)
                 }
-                Pairs(runners, runs, shown, options.seed).measure(plan.cases, _ten_pairs_s(plan, options))
+                Pairs(runners, runs, shown, options.seed).measure(plan.cases, budget_s)
         except KeyboardInterrupt:
             interrupted = True
         except StoreError as error:
@@ -241,7 +249,7 @@ def _manifest(one: SidePlan, plan: AbPlan, options: Options) -> Manifest:
 
 def _settings(one: SidePlan, plan: AbPlan, options: Options) -> dict[str, Any]:
     return {
-        "budget_s": _ten_pairs_s(plan, options),
+        "budget_s": _budget_s(plan, options),
         "replicates": len(FIRST),
         "silence_s": options.silence_s,
         "seed": options.seed,

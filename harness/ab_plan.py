@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness.sides import Side
     from results.schema import Case
 
+SAME_CODE = "base and head hold the same code"
+
 
 @dataclass(frozen=True, slots=True)
 class SidePlan:
@@ -68,7 +70,7 @@ class AbPlan:
 
     def _same_code(self) -> bool:
         digests = [
-            (plan.environment["source_sha256"], [path.read_bytes() for path in plan.side.plugins])
+            (plan.environment.get("source_sha256"), [path.read_bytes() for path in plan.side.plugins])
             for plan in (self.base, self.head)
         ]
         return digests[0] == digests[1]
@@ -152,4 +154,4 @@ def _about_code(base: Side, head: Side, same: bool) -> Iterator[str]:
         named = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         yield f"the measuring code differs ({named}): a difference in time may be the clock's"
     elif same and not base.shared and base.program.python == head.program.python:
-        yield "base and head hold the same code"
+        yield SAME_CODE

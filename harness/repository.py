@@ -12,6 +12,8 @@ from pathlib import Path
 
 from harness.errors import UsageError, shown
 
+LONGEST = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Repository:
@@ -29,7 +31,7 @@ class Repository:
         done = _git(folder, "rev-parse", "--show-toplevel")
         if done.returncode:
             raise UsageError(
-                f"git finds no working tree around {folder} ({_last_line(done.stderr)}): change into the checkout"
+                f"git finds no working tree around {folder} ({_in_one_line(done.stderr)}): change into the checkout"
             )
         return cls(Path(os.fsdecode(done.stdout.rstrip(b"\n"))))
 
@@ -88,7 +90,7 @@ class Repository:
     def _ask(self, *arguments: str, variables: dict[str, str] | None = None) -> bytes:
         done = _git(self.top, *arguments, variables=variables)
         if done.returncode:
-            raise UsageError(f"git {arguments[0]} fails in {self.top}: {_last_line(done.stderr)}")
+            raise UsageError(f"git {arguments[0]} fails in {self.top}: {_in_one_line(done.stderr)}")
         return done.stdout
 
 
@@ -108,6 +110,6 @@ def _git(
         raise UsageError("git cannot be found: install it, or put it on the PATH") from error
 
 
-def _last_line(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it says nothing"
+def _in_one_line(said: bytes) -> str:
+    """All of it: git tells the fault first and the way out last, as of a folder that another user owns."""
+    return " ".join(said.decode(errors="replace").split())[:LONGEST] or "it says nothing"

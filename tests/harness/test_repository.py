@@ -137,3 +137,9 @@ def test_no_repository_and_no_git_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", os.fspath(tmp_path))
     with pytest.raises(UsageError, match="git cannot be found"):
         Repository.around(tmp_path)
+
+
+def test_what_git_refuses_is_told_with_the_way_out_that_git_knows(checkout, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(UsageError, match=r"dubious ownership .* safe\.directory"):
+        Repository.around(checkout)
