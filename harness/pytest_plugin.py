@@ -4,7 +4,8 @@
         headbench(stage="qkv", variant="fused_qkv", head_dim=72, batch=32)
 
 One case is measured in fresh processes, and each of them is one round: its median in the case's headline mode.
-What pytest imports at every start is this file, so it imports nothing that costs until a test uses the fixture.
+Every pytest session with pytest-benchmark imports this file: it imports nothing that costs until a test asks for
+the fixture.
 """
 
 from __future__ import annotations
@@ -20,25 +21,6 @@ if TYPE_CHECKING:
 
     from harness.headbench_fixture import Headbench
     from harness.plan import VariantFacts
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Offer the fixture: one that measures where pytest-benchmark is there, else one that says what is missing."""
-    names = ("benchmark", "pytest_benchmark.plugin")
-    present = any(config.pluginmanager.hasplugin(name) for name in names)
-    plugin = Measuring() if present else WithoutBenchmark()
-    config.pluginmanager.register(plugin, "headbench-fixture")
-
-
-class WithoutBenchmark:
-    """Stands in where pytest-benchmark is not installed or was switched off."""
-
-    @pytest.fixture
-    def headbench(self) -> None:
-        """Fail with what to do."""
-        pytest.fail(
-            "the headbench fixture needs pytest-benchmark: pip install pytest-benchmark", pytrace=False
-        )
 
 
 class RoundClock:

@@ -78,7 +78,7 @@ class Session:
     def run(self, *arguments: str, **script: Any) -> subprocess.CompletedProcess[str]:
         """pytest's end; `script` says what is measured: median_s, modes, uuid. Variant `is_crashed` crashes."""
         installed = any(found.name == "headbench" for found in entry_points(group="pytest11"))
-        ours = [] if installed else ["-p", "harness.pytest_plugin"]
+        ours = [] if installed else ["-p", "pytest_headbench"]
         return subprocess.run(
             [sys.executable, "-m", "pytest", *LEAN, "-rA", *ours, *arguments],
             cwd=self.folder,

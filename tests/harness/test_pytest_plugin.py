@@ -221,6 +221,15 @@ def test_without_pytest_benchmark_plain_tests_pass_and_the_fixture_says_what_is_
     assert "the headbench fixture needs pytest-benchmark: pip install pytest-benchmark" in done.stdout
 
 
+def test_a_project_with_a_package_harness_of_its_own_runs_its_tests(session: Session) -> None:
+    session.write(ONE_AND_PLAIN, scripted=False)
+    (session.folder / "harness").mkdir()
+    (session.folder / "harness" / "__init__.py").touch()
+    done = session.run()
+    assert "1 passed, 1 error" in done.stdout
+    assert "has a package named 'harness', which hides headbench's own" in done.stdout
+
+
 def test_a_session_that_does_not_use_it_imports_nothing_of_ours_but_the_plugin(session: Session) -> None:
     session.write(
         "import sys\n"
@@ -236,7 +245,7 @@ def test_a_session_that_does_not_use_it_imports_nothing_of_ours_but_the_plugin(s
 
 def test_the_installed_entry_point_is_this_plugin() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"headbench": "harness.pytest_plugin"}
+    assert project["entry-points"]["pytest11"] == {"headbench": "pytest_headbench"}
 
 
 def test_for_real_a_small_case_is_measured_in_fresh_processes(session: Session) -> None:
