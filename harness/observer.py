@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,7 +118,8 @@ class Observer:
         return unseen(sensor, classify(error)[1])
 
     def _send(self, case: Case, sensor: str, seen: Utilisation | Dispatch) -> None:
-        observation = Observation(case, **{sensor: seen})  # type: ignore[arg-type]
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        observation = Observation(case, now, **{sensor: seen})  # type: ignore[arg-type]
         self._channel.send("observation", observation=observation.to_json())
 
 

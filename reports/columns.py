@@ -57,7 +57,7 @@ class Grid(Generic[T]):
 
 def group_grids(report: Report) -> list[Grid[Standing]]:
     """A grid for each group, all with the same columns: those that hold a value anywhere in the run."""
-    return _without_empty([_group_grid(group) for group in report.groups])
+    return without_empty([_group_grid(group) for group in report.groups])
 
 
 def fastest_grid(report: Report) -> Grid[Fastest]:
@@ -67,7 +67,7 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
     scale = units.time_scale(best.row.time.value_s for best in report.fastest if best.row.time)
     columns: tuple[Column[Fastest], ...] = (
         Column("stage", lambda best: plain(best.row.record.case.stage), left=True, least=9),
-        *(_case_column(title, text) for title, text in _telling(cases)),
+        *(_case_column(title, text) for title, text in telling(cases)),
         Column("fastest", lambda best: plain(best.row.variant), left=True, least=12),
         Column(
             modes.pop() if len(modes) == 1 else "time",
@@ -80,7 +80,7 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
         Column("runner-up", _runner_up, left=True, least=12),
     )
     lines = (Line(tuple(column.cell(best) for column in columns)) for best in report.fastest)
-    return _without_empty([Grid(columns, tuple(lines))])[0]
+    return without_empty([Grid(columns, tuple(lines))])[0]
 
 
 def case_title(case: Case) -> list[str]:
@@ -97,10 +97,10 @@ def case_title(case: Case) -> list[str]:
 
 def short_title(case: Case, among: Sequence[Case]) -> str:
     """`qkv, batch 32`: the stage, and of the shape only what differs among these cases."""
-    return plain(", ".join([case.stage, *(f"{title} {text(case)}" for title, text in _telling(among))]))
+    return plain(", ".join([case.stage, *(f"{title} {text(case)}" for title, text in telling(among))]))
 
 
-def _telling(cases: Sequence[Case]) -> list[tuple[str, Callable[[Case], str]]]:
+def telling(cases: Sequence[Case]) -> list[tuple[str, Callable[[Case], str]]]:
     """(title, text) of every property in which these cases differ."""
     properties: tuple[tuple[str, Callable[[Case], str]], ...] = (
         ("direction", lambda case: plain(case.direction)),
@@ -165,13 +165,14 @@ def _group_columns(group: GroupTable) -> tuple[Column[Standing], ...]:
         Column("graph", _other_mode("graph", group.mode, time), expendable=4),
         Column(rate.unit, lambda row: rate.number(row.flops_per_s, 3), expendable=1),
         Column("peak", lambda row: units.percent(row.peak_fraction), expendable=2),
+        Column("held", lambda row: units.percent(row.held_fraction), expendable=5),
         Column("× base", _speedup),
-        Column("memory", lambda row: size(row.record.peak_delta_bytes, 3), expendable=5),
-        Column("busy", _busy, expendable=6),
+        Column("memory", lambda row: size(row.record.peak_delta_bytes, 3), expendable=6),
+        Column("busy", _busy, expendable=7),
     )
 
 
-def _without_empty(grids: Sequence[Grid[T]]) -> list[Grid[T]]:
+def without_empty(grids: Sequence[Grid[T]]) -> list[Grid[T]]:
     """The grids without the columns that no line of any of them has a value for; the first two stay."""
     cells = [line.cells for grid in grids for line in grid.lines if line.instead is None]
     places = range(len(grids[0].columns)) if grids else ()

@@ -61,6 +61,7 @@ def legend(report: Report) -> list[str]:
         *((mode in modes, meaning) for mode, meaning in MODE_MEANINGS.items()),
         (any(row.time and row.time.high_s for row in rows), "±: half the 95 % interval over replicates"),
         (any(row.peak_fraction for row in rows), "peak: share of the device's peak rate"),
+        (any(row.held_fraction for row in rows), "held: the same at the SM clock it ran at"),
         (any(row.speedup for row in rows), "× base: speed over the baseline's"),
         (
             _any_unsure(report),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from reports import headline
 from reports.columns import case_title, fastest_grid, group_grids
+from reports.launches import TITLE as LAUNCHES
+from reports.launches import launches_grid
 from reports.text import count, plain, shorten
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 
 def to_markdown(report: Report) -> str:
     """The whole report, in the terminal's order."""
-    parts = [*_head(report), *_groups(report), *_fastest(report), *_closing(report)]
+    parts = [*_head(report), *_groups(report), *_launches(report), *_fastest(report), *_closing(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -54,6 +56,12 @@ def _groups(report: Report) -> Iterator[str]:
         yield f"### {escape(' · '.join(case_title(group.case)))}"
         yield table(grid)
         yield bullets(map(_remark, group.remarks))
+
+
+def _launches(report: Report) -> Iterator[str]:
+    if grid := launches_grid(report):
+        yield f"### {escape(LAUNCHES)}"
+        yield table(grid)
 
 
 def _fastest(report: Report) -> Iterator[str]:

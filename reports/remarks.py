@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from reports import units
 from reports.text import listing, plain, shorten
 from results.peaks import peak_flops_per_s, why_no_peak
-from results.schema import MODES, Outcome
+from results.schema import MODES, THROTTLED, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +25,9 @@ FROM_RUN = "from run"
 FLOOR_SHARE = 1 / 5
 """Where an empty bracket takes more of a sample than this, what brackets cost shows in the time."""
 
+
+THROTTLED_SHARE = 1 / 4
+"""Where more samples than this ran at a clock below the case's highest, its time tells of heat as well."""
 
 LEFT_OUT = (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED)
 """Outcomes of cases that were never tried."""
@@ -136,8 +139,19 @@ def _times(row: Standing) -> Iterator[tuple[str, str]]:
             no_interval = ", no interval" if estimate.replicates == 1 else ""
             counted = f"{mode} in {estimate.replicates} of {record.replicates} replicates{no_interval}"
             yield "partial", f"{counted}: {reason or 'no reason was stored'}"
+    yield from _throttled(record)
     for flag in record.flags:
-        yield "flagged", f"{flag}, in some samples"
+        if flag != THROTTLED:
+            yield "flagged", f"{flag}, in some samples"
+
+
+def _throttled(record: Record) -> Iterator[tuple[str, str]]:
+    """How much of what is shown ran at a lowered clock, and what NVML calls the cause."""
+    for mode, sampling in record.sampling.items():
+        if sampling.throttled_share > THROTTLED_SHARE:
+            cause = f": {', '.join(sampling.clock_events)}" if sampling.clock_events else ""
+            share = units.percent(sampling.throttled_share)
+            yield THROTTLED, f"{share} of the {mode} samples ran at a lowered clock{cause}"
 
 
 def _floors(record: Record) -> Iterator[tuple[str, str]]:

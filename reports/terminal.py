@@ -12,6 +12,8 @@ from rich.console import Console
 
 from reports import headline
 from reports.columns import Grid, case_title, fastest_grid, group_grids
+from reports.launches import TITLE as LAUNCHES
+from reports.launches import launches_grid
 from reports.layout import Layout, fit, lines
 from reports.printer import Printer
 from reports.remarks import IMPLAUSIBLE
@@ -55,6 +57,7 @@ def render(report: Report, console: Console) -> None:
     out = Printer(console)
     _header(report, out)
     _groups(report, out)
+    _launches(report, out)
     _fastest(report, out)
     _closing(report, out)
 
@@ -83,6 +86,13 @@ def _groups(report: Report, out: Printer) -> None:
     if layout.dropped:
         out.line()
         _dropped(layout, out)
+
+
+def _launches(report: Report, out: Printer) -> None:
+    if grid := launches_grid(report):
+        out.line()
+        out.wrapped(LAUNCHES, "bold")
+        _grid(grid, fit([grid], out.width), out)
 
 
 def _fastest(report: Report, out: Printer) -> None:

@@ -73,7 +73,7 @@ class Run:
         return [self.manifest.run_id]
 
     def took_s(self) -> float | None:
-        """Seconds from the run's start to the end of its last trial; None where none says when it ended.
+        """Seconds from the run's start to the end of its last trial or observation; None where none says.
 
         A pause before a run was resumed counts: nothing stored tells it from work.
         """
@@ -83,6 +83,8 @@ class Run:
             for trial in self.trials
             if (started := _timestamp(trial.started_utc)) is not None and trial.elapsed_s is not None
         ]
+        observed = (_timestamp(one.ended_utc) for one in self.observations)
+        ends += [end for end in observed if end is not None]
         took = max(ends) - start if ends and start is not None else -1.0
         return took if 0 <= took < math.inf else None
 

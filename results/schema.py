@@ -236,9 +236,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One case watched untimed, in a process of its own after the replicates, by one or more sensors."""
+    """One case watched in a process of its own after the replicates, by one or more sensors."""
 
     case: Case
+    ended_utc: str | None = None
     utilisation: Utilisation | None = None
     dispatch: Dispatch | None = None
 

@@ -123,9 +123,9 @@ def every_outcome() -> Run:
 
 
 def no_graph(variant: str, replicate: int) -> Trial:
-    """An ok trial whose graph mode has a reason in place of samples, and some throttled samples."""
+    """An ok trial whose graph mode has a reason in place of samples, and some flagged samples."""
     timings = {
-        "isolated": builders.timing(3e-4, flags={"throttled": [4, 5]}),
+        "isolated": builders.timing(3e-4, flags={"released_by_timeout": [4, 5]}),
         "eager": builders.timing(5e-4),
         "graph": Timing(reason="it synchronises, which a capture forbids"),
     }
