@@ -108,7 +108,7 @@ def _look(side: Side, device: str | None) -> tuple[dict[str, Any], list[VariantF
         said = f"{side.name} ({side.label}): {error}"
         if side.program.python == RUNNING.python:
             raise type(error)(said) from error
-        raise UsageError(f"{said}; that Python needs what headbench needs") from error
+        raise UsageError(f"{said}; install headbench's requirements for that Python") from error
     except (KeyError, TypeError, ValueError) as error:
         raise HeadbenchError(
             f"{side.name} ({side.label}): its headbench answers in another version's words ({error!r})"

@@ -9,6 +9,7 @@ import sys
 import venv
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -17,8 +18,8 @@ from results.paired import read_pairs
 from results.schema import MODES, Outcome
 from tests.results import builders, sessions
 
-from .commands import command, environment, headbench, only_run
-from .scripted_trees import git, script, scripted_checkout, write
+from .commands import TINY, command, environment, headbench, only_run
+from .scripted_trees import git, headbench_tree, repository, script, scripted_checkout, write
 from .test_child import has_ended
 from .test_command_line import IMPORTED, refused
 from .test_killed_runs import wait_for
@@ -184,6 +185,30 @@ def test_a_change_of_the_measuring_code_is_told_and_one_of_the_command_line_is_n
         in done.stdout
     )
     assert "attention/forward/b1-t16-h2x16-causal-bf16/steady" in done.stdout
+
+
+def test_real_workers_measure_the_code_of_their_own_side(tmp_path, scratch):
+    checkout = repository(headbench_tree(tmp_path / "checkout"), {})
+    variant = "variants/output/concat_matmul.py"
+    planted = (
+        (checkout / variant)
+        .read_text()
+        .replace("        return", "        __import__('time').sleep(0.05)\n        return")
+    )
+    write(checkout, {variant: planted})
+    out = tmp_path / "runs"
+    process = subprocess.Popen(
+        command("ab", "HEAD", *TINY, "--variant", "concat_matmul", "--budget", "1s", "--out", out),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(), cwd=checkout,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: len([file for file in out.glob("*/*/trials.jsonl") if file.stat().st_size]) == 2)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    pairs = read_pairs(only_run(out))
+    base_s, head_s = (median(run.trials[0].timings["eager"].used_s) for run in (pairs.base, pairs.head))
+    assert base_s < 0.05 <= head_s
 
 
 def test_the_parent_imports_no_torch(tmp_path, scratch):
