@@ -8,14 +8,37 @@ import platform
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.errors import UsageError, shown
 from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
 from harness.peaks import peaks_of
 
-VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "OMP_NUM_THREADS")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
+    "CUDA_CACHE_DISABLE",
+    "CUDA_CACHE_PATH",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUPY_CACHE_DIR",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_NUM_THREADS",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "TRITON_CACHE_DIR",
+)
+"""What changes times or results, or says where compiled kernels come from."""
+DISTORTING = {
+    "CUDA_LAUNCH_BLOCKING": "every launch waits for its kernel: eager times are not a caller's, others are refused",
+    "NVIDIA_TF32_OVERRIDE": "the precision of float32 matmuls is overridden: fp32 may be refused as incorrect",
+}
+"""Variables that are honoured, and what must be said of it; "0" and nothing leave things as they are."""
 PACKAGES = ("harness", "variants", "kernels", "results", "reports")
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,7 +52,7 @@ def capture(wanted: str | None) -> dict[str, Any]:
     import torch
 
     device, notices = choose_device(wanted)
-    notices += _busy_machine()
+    notices += [*_busy_machine(), *_distorted(os.environ)]
     gpu = _gpu(device) if device.startswith("cuda") else None
     return {
         "device": device,
@@ -137,6 +160,14 @@ def _busy_machine() -> list[str]:
         return []
     return [
         f"load average {load:.1f} on {cores} cores: other programs are running, times will be less certain"
+    ]
+
+
+def _distorted(variables: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name}={variables[name]}: {effect}"
+        for name, effect in DISTORTING.items()
+        if variables.get(name, "0") not in ("", "0")
     ]
 
 

@@ -162,7 +162,7 @@ class GroupMeasurement:
                 self._begin(lane.case, timer.mode)
                 with self._guarding(lane):
                     try:
-                        lane.bind(timer, self._tools.cooling)
+                        lane.bind(timer, self._tools.cooling, self._tools.precise)
                     except Unmeasurable as reason:
                         lane.mode_reasons[timer.mode] = str(reason)
                     self._refuse_changed_inputs()

@@ -16,6 +16,7 @@ from harness.errors import HeadbenchError
 from harness.following import Fault, InHand, follow
 from harness.plan import figures
 from harness.probe import START_S
+from harness.series import PRECISE
 from results.schema import Case, Outcome, Trial
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class Runner:
             "replicate": replicate,
             "seconds": seconds,
             "needs": self._needs,
+            "precise": self._settings.get("precise", PRECISE),
+            "watch": False,  # a worker of schema 1 asks for it, and an ab's base may be one
             "watch": False,  # an earlier version's worker, as the base of an `ab`, asks for it
             "cases": [asdict(case) for case in cases],
         }

@@ -34,12 +34,16 @@ processes, so that more of it in one process says nothing more."""
 
 @dataclass(slots=True)
 class Series:
-    """One case's samples in one mode. `cooling` hears of its clocks; `spent_s` is what its blocks took."""
+    """One case's samples in one mode, until its median is known to `precise` either way.
+
+    `cooling` hears of its clocks; `spent_s` is what its blocks took.
+    """
 
     case_key: str
     mode: str
     bracket: Bracket
     cooling: Cooling
+    precise: float = PRECISE
     spans_s: list[float] = field(default_factory=list)
     warmups: int = 0
     flags: dict[str, list[int]] = field(default_factory=dict)
@@ -73,7 +77,7 @@ class Series:
     def is_precise(self) -> bool:
         """Whether the median is known; only looked at every so many samples."""
         due = self.mode in STOPS_WHEN_PRECISE and len(self.used) % SAMPLES_TO_JUDGE == 0
-        return due and relative_half_width(self.used) <= PRECISE
+        return due and relative_half_width(self.used) <= self.precise
 
     def end_block(self, reading: Reading = NOTHING_READ) -> None:
         """Note the block, and stop when the answer is known or the stored series would grow without bound."""
@@ -85,7 +89,7 @@ class Series:
         if self._block_clocks_mhz:  # measured during the samples; the driver's own figure may be 100 ms old
             reading = reading.at_clock(self._block_clocks_mhz[-1])
         self.readings.append(reading)
-        if len(self.block_samples) >= PRECISE_BLOCKS and self.is_precise() and self.precision() <= PRECISE:
+        if len(self.block_samples) >= PRECISE_BLOCKS and self.is_precise() and self.precision() <= self.precise:
             self.stopped = "precise"
         elif self.mode not in STOPS_WHEN_PRECISE and len(self.used) >= FIXED_SAMPLES:
             self.stopped = "share spent"
@@ -116,7 +120,7 @@ class Series:
             return self.spent_s
         samples = float(self.most_samples)
         if self.mode in STOPS_WHEN_PRECISE:
-            samples = min(samples, len(self.used) * (self.precision() / PRECISE) ** 2)
+            samples = min(samples, len(self.used) * (self.precision() / self.precise) ** 2)
             samples = max(samples, PRECISE_BLOCKS * SAMPLES_TO_JUDGE)
         return self.spent_s * max(1.0, samples / len(self.used))
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from harness.series import PRECISE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,7 +32,8 @@ class Tools:
     `begin(group, case, step)` tells the parent what is in hand before each step, so that a crash or a hang can
     be laid at the right door; case None means the whole group. `missing_modes` maps a timing mode that this
     process does not have to its reason. `note_need(group, fixed_s, wanted_s)` tells the parent what a group
-    took beside its sampling, and what its sampling would take if let. `clock` reads seconds.
+    took beside its sampling, and what its sampling would take if let. A mode ends when its median is known to
+    `precise` either way. `clock` reads seconds.
     """
 
     device: torch.device
@@ -45,6 +48,7 @@ class Tools:
     replicate: int
     seed: int
     cooling: Cooling
+    precise: float = PRECISE
     clock: Callable[[], float] = time.monotonic
 
     def synchronize(self) -> None:

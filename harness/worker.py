@@ -93,6 +93,7 @@ def make_tools(channel: Channel) -> Tools:
         replicate=job["replicate"],
         seed=job["seed"],
         cooling=Cooling(),
+        precise=job["precise"],
     )
 
 

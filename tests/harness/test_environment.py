@@ -191,3 +191,17 @@ def test_the_pinned_state_is_recorded_as_plain_values(machine):
     }
     assert facts["threads"] == torch.get_num_threads()
     assert {"flash_sdp", "cudnn_benchmark", "fp16_reduced_precision_reduction"} <= facts.keys()
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, []),
+        ({"CUDA_LAUNCH_BLOCKING": "0", "NVIDIA_TF32_OVERRIDE": ""}, []),
+        ({"CUDA_LAUNCH_BLOCKING": "1"}, ["CUDA_LAUNCH_BLOCKING=1: every launch waits"]),
+    ],
+)
+def test_variables_that_distort_times_are_said_first_and_only_if_they_do(variables, said):
+    notices = environment._distorted(variables)
+    assert len(notices) == len(said)
+    assert all(notice.startswith(start) for notice, start in zip(notices, said, strict=True))
