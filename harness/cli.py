@@ -16,11 +16,6 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 
-JSON = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
-CSV = Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")]
-MARKDOWN = Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")]
-JUNIT = Annotated[bool, typer.Option("--junit", help="A test case per case, as JUnit XML.")]
-
 
 @app.callback(invoke_without_command=True)
 def top(
@@ -229,10 +224,10 @@ def compare(
             "--across", "A difference to allow on purpose, as gpu or torch; may be repeated.", "KEYS"
         ),
     ] = None,
-    csv: CSV = False,
-    json: JSON = False,
-    markdown: MARKDOWN = False,
-    junit: JUNIT = False,
+    csv: options.Csv = False,
+    json: options.Json = False,
+    markdown: options.Markdown = False,
+    junit: options.Junit = False,
 ) -> None:
     """Compare recorded runs, a verdict per case: advisory, for sessions differ by more than their processes do."""
     from harness import compare_command
@@ -266,10 +261,10 @@ def report(
     run: Annotated[
         str, typer.Argument(help="A run's folder or id, `latest`, a folder of runs, or a reference's name.")
     ],
-    csv: CSV = False,
-    json: JSON = False,
-    markdown: MARKDOWN = False,
-    junit: JUNIT = False,
+    csv: options.Csv = False,
+    json: options.Json = False,
+    markdown: options.Markdown = False,
+    junit: options.Junit = False,
     pytest_benchmark: Annotated[
         bool, typer.Option("--pytest-benchmark", help="The JSON of pytest-benchmark.")
     ] = False,

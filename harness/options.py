@@ -66,6 +66,10 @@ Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N")
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder that runs go to, one folder each.", metavar="DIR")]
+Json = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
+Csv = Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")]
+Junit = Annotated[bool, typer.Option("--junit", help="A test case per case, as JUnit XML.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
 
 RUNS = Path("results/runs")

@@ -7,26 +7,21 @@ import signal
 import subprocess
 import sys
 import venv
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 
-from harness.ab_command import exit_code
 from results.paired import read_pairs
-from results.schema import MODES, Outcome
-from tests.results import builders, sessions
 
 from .commands import TINY, command, environment, headbench, only_run
 from .scripted_trees import git, headbench_tree, repository, script, scripted_checkout, write
 from .test_child import has_ended
-from .test_command_line import IMPORTED, refused
+from .test_command_line import IMPORTED
 from .test_killed_runs import wait_for
 
 SIZES = ("--d-model", "32", "--n-head", "2", "--seq-len", "16", "--batch", "1")
 SAME = {"steady": {}}
-CASE, OTHER = builders.case("one"), builders.case("other")
 
 
 @pytest.fixture
@@ -106,37 +101,6 @@ def test_the_same_code_is_not_called_different_and_the_exit_code_is_0(tmp_path, 
     assert set(verdicts(tmp_path / "runs").values()) == {"same"}
     assert "base and head hold the same code" in done.stdout
     assert "more pairs of" not in done.stderr
-
-
-SLOWER = sessions.side_trials(CASE, sessions.SLOWER, MODES)
-AGAIN = [
-    replace(one, replicate=one.replicate + 10)
-    for one in sessions.side_trials(CASE, sessions.SLOWER * 2, MODES)
-]
-STEADY = sessions.side_trials(CASE, sessions.STEADY * 4, MODES)
-NOISY = sessions.side_trials(CASE, sessions.NOISY * 2, MODES)
-CRASHED = [builders.trial(OTHER, 0, outcome=Outcome.CRASHED, reason="it died", timings={})]
-OK = [sessions.trial(OTHER, 0, dict.fromkeys(MODES, 1e-4))]
-
-
-@pytest.mark.parametrize(
-    ("base", "head", "code"),
-    [
-        (STEADY, STEADY, 0),
-        (SLOWER, STEADY, 0),
-        (STEADY, [*SLOWER, *AGAIN], 3),
-        (STEADY, SLOWER, 4),
-        (STEADY, NOISY, 4),
-        ([], [], 4),
-        ([*STEADY, *OK], [*SLOWER, *AGAIN, *CRASHED], 1),
-        ([*STEADY, *CRASHED], [*STEADY, *OK], 0),
-        ([*STEADY, *CRASHED], [*SLOWER, *AGAIN, *OK], 3),
-        (CRASHED, CRASHED, 1),
-    ],
-)
-def test_the_exit_code_is_the_worst_of_what_head_has_done(base, head, code):
-    runs = sessions.runs(base, head)
-    assert exit_code(runs.comparisons(), runs, self_check=False) == code
 
 
 @pytest.mark.parametrize(("dying", "code"), [("head", 1), ("base", 0)])
@@ -305,36 +269,3 @@ def test_a_self_check_compares_the_working_tree_with_itself_and_tells_what_this_
     assert "self-check: identical code called different in 0 of 2 comparisons" in said
     assert "isolated: ten pairs find a slowdown of" in said
     assert "same code" not in said, "that is what was asked for"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), ("name a git ref", "headbench ab main", "--base-python", "--self-check")),
-        (("main", "--self-check"), ("--self-check", "neither refs nor a Python")),
-        (("--self-check", "--base-python", "python3"), ("--self-check",)),
-        (("main", "--guard", "isolatd"), ("'isolatd'", "isolated")),
-        (("main", "--guard", ","), ("--guard",)),
-        (("main", "--budget", "soon"), ("--budget", "'soon'")),
-        (("main", "--stage", "qvk"), ("'qvk'", "qkv")),
-        (("main",), ("no working tree around", "change into the checkout")),
-        (("--base-python", "/nowhere/python"), ("--base-python /nowhere/python", "no program", "bin/python")),
-        (("--base-python", "/"), ("--base-python /", "no program")),
-        (("--head-python", "/bin/ls"), ("--head-python /bin/ls", "does not answer as Python")),
-    ],
-)
-def test_wrong_usage_ends_in_one_line_before_anything_is_started(
-    tmp_path, monkeypatch, capsys, scratch, arguments, words
-):
-    monkeypatch.chdir(tmp_path)
-    line = refused(capsys, monkeypatch, "ab", *arguments)
-    for word in words:
-        assert word in line
-    assert list(scratch.iterdir()) == []
-
-
-def test_signals_are_what_they_were_after_a_refusal(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    refused(capsys, monkeypatch, "ab", "main")
-    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
