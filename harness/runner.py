@@ -107,7 +107,6 @@ class Runner:
             "seconds": seconds,
             "needs": self._needs,
             "precise": self._settings.get("precise", PRECISE),
-            "watch": False,  # a worker of schema 1 asks for it, and an ab's base may be one
             "watch": False,  # an earlier version's worker, as the base of an `ab`, asks for it
             "cases": [asdict(case) for case in cases],
         }
