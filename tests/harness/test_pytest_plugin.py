@@ -85,7 +85,8 @@ def test_disabled_it_verifies_in_one_process_and_reports_no_time(session: Sessio
     assert done.returncode == 0, done.stdout
     assert session.asked() == 1
     assert "Rounds" not in done.stdout
-    assert not (session.folder / "none.json").exists()
+    report = session.folder / "none.json"  # older versions of pytest-benchmark leave the file empty
+    assert not report.exists() or report.read_text() == ""
 
 
 def test_disabled_it_still_fails_what_is_incorrect(session: Session) -> None:
