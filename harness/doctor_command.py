@@ -90,14 +90,17 @@ def _machine(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _peaks(peaks: Mapping[str, Any]) -> str:
     if not peaks:
-        return "this GPU's datasheet is not known here, so no share of peak is shown"
+        return "neither this GPU's datasheet nor its architecture is known here, so no share of peak is shown"
     rates = (
         f"{dtype} {units.rate(peak['flops_per_s'])} at {peak['clock_mhz']} MHz"
         for dtype, peak in peaks.items()
         if "flops_per_s" in peak
     )
-    memory = units.rate(peaks["memory"]["bytes_per_s"], "B")
-    return f"{', '.join(rates)}, memory {memory} ({peaks['memory']['source']})"
+    memory = (
+        f"memory {units.rate(peaks['memory']['bytes_per_s'], 'B')}" if "memory" in peaks else "memory unknown"
+    )
+    sources = dict.fromkeys(peak["source"] for peak in peaks.values())
+    return f"{', '.join(rates)}, {memory} ({'; '.join(sources)})"
 
 
 def _sensors(found: Facts) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness import __version__
 from harness.errors import UsageError, shown
 from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
-from harness.peaks import peaks_of
+from harness.peaks import peaks_of_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def capture(wanted: str | None) -> dict[str, Any]:
             "affinity": sorted(os.sched_getaffinity(0)),
             "memory_bytes": _memory_bytes(),
         },
-        "peaks": peaks_of(gpu["name"]) if gpu else {},
+        "peaks": peaks_of_gpu(gpu) if gpu else {},
         "torch": _torch_facts(torch),
         "packages": {
             "numpy": _version("numpy"),

@@ -1,14 +1,21 @@
 """Datasheet peaks by device name: dense tensor-core rates with float32 accumulation, and memory bandwidth.
 
 Percent of peak is taken against these; the clock each figure implies is kept beside it, because a GPU may
-hold a higher or a lower one. Compute capability would not do as a key: L40, L40S and RTX 4090 are all 8.9.
+hold a higher or a lower one. Compute capability would not do as a key: L40, L40S and RTX 4090 are all 8.9. Only
+where no datasheet is known it stands in, with the number of multiprocessors and the highest clock: what the
+architecture could do at most, marked as derived.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from results.peaks import DERIVED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,19 @@ PEAKS = (
 OTHER_MODELS = {"Laptop", "Max-Q", "Ti", "SUPER", "D", "NVL", "MIG"}
 """A word after the name that makes it another GPU, or a part of one, with peaks of its own."""
 
+FMA_PER_CLOCK = {
+    (8, 0): (1024, 64),
+    (8, 6): (512, 128),
+    (8, 9): (512, 128),
+    (9, 0): (2048, 128),
+    (10, 0): (4096, 128),
+}
+"""Fused multiply-adds a clock and multiprocessor by compute capability: 16-bit tensor cores with float32
+accumulation, float32 vector units. From NVIDIA's white papers of GA100, GA102, AD102, GH100 and B200."""
+
+HALVED = "GeForce"
+"""Of the capabilities 8.6 and 8.9, models of this brand accumulate in float32 at half the rate."""
+
 
 def peaks_of(device_name: str) -> dict[str, dict[str, Any]]:
     """FLOP/s by dtype and bytes/s of "memory" for a GPU of this name; empty when no datasheet is known."""
@@ -52,17 +72,40 @@ def peaks_of(device_name: str) -> dict[str, dict[str, Any]]:
     if peak is None:
         return {}
     source = f"datasheet of {peak.name}"
-    rates = {
-        "bf16": (peak.tensor_tflops, peak.tensor_clock_mhz),
-        "fp16": (peak.tensor_tflops, peak.tensor_clock_mhz),
-        "tf32": (peak.tensor_tflops / 2, peak.tensor_clock_mhz),
-        "fp32": (peak.vector_tflops, peak.vector_clock_mhz),
+    tensor = {"flops_per_s": peak.tensor_tflops * 1e12, "clock_mhz": peak.tensor_clock_mhz, "source": source}
+    vector = {"flops_per_s": peak.vector_tflops * 1e12, "clock_mhz": peak.vector_clock_mhz, "source": source}
+    memory = {"bytes_per_s": peak.memory_tb_per_s * 1e12, "source": source}
+    return {**_by_dtype(tensor, vector), "memory": memory}
+
+
+def peaks_of_gpu(gpu: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """As `peaks_of` its name; where no datasheet is known, what its architecture could do at most.
+
+    `gpu` is an environment's. Derived peaks say so in their `source` and leave "memory" out; a GPU of an
+    architecture not known here, or whose highest clock is not, has none.
+    """
+    rates, clock_mhz = FMA_PER_CLOCK.get(tuple(gpu["capability"])), gpu.get("max_sm_clock_mhz")
+    known = peaks_of(gpu["name"])
+    if known or rates is None or not clock_mhz:
+        return known
+    tensor_rate, vector_rate = rates
+    if HALVED in gpu["name"]:
+        tensor_rate //= 2
+    return _by_dtype(*(_derived(gpu["sm_count"], 2 * rate, clock_mhz) for rate in (tensor_rate, vector_rate)))
+
+
+def _derived(sm_count: int, flop_per_clock: int, clock_mhz: float) -> dict[str, Any]:
+    return {
+        "flops_per_s": sm_count * flop_per_clock * clock_mhz * 1e6,
+        "clock_mhz": clock_mhz,
+        "source": f"{DERIVED}: {sm_count} SMs × {flop_per_clock} FLOP × {clock_mhz:.0f} MHz",
     }
-    flops = {
-        dtype: {"flops_per_s": tflops * 1e12, "clock_mhz": clock_mhz, "source": source}
-        for dtype, (tflops, clock_mhz) in rates.items()
-    }
-    return {**flops, "memory": {"bytes_per_s": peak.memory_tb_per_s * 1e12, "source": source}}
+
+
+def _by_dtype(tensor: dict[str, Any], vector: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Both 16-bit types run at the tensor cores' rate, tf32 at half of it, fp32 on the vector units."""
+    tf32 = {**tensor, "flops_per_s": tensor["flops_per_s"] / 2}
+    return {"bf16": tensor, "fp16": tensor, "tf32": tf32, "fp32": vector}
 
 
 def _peak(device_name: str) -> Peak | None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 TOLERANCE = 1.1
 """Boost clocks exceed the clock a datasheet counts with by up to 8 %."""
 
+DERIVED = "derived"
+"""How the source of a peak begins that no datasheet gives."""
+
 LARGEST = sys.float_info.max
 """JSON's whole numbers have no limit, floats do."""
 
@@ -25,7 +28,8 @@ CPU_MATRIX_FLOP_PER_CLOCK = 2048
 def peak_flops_per_s(manifest: Manifest, dtype: str, sm_clock_mhz: float | None = None) -> float | None:
     """The peak that the manifest's environment gives for this dtype, or None.
 
-    It is the datasheet's, at the clock that one assumes; with `sm_clock_mhz` what it would be at that clock.
+    It is the datasheet's, or one derived from the architecture, at the clock that one assumes; with `sm_clock_mhz`
+    what it would be at that clock.
     """
     peak = _number(_entry(manifest, dtype).get("flops_per_s"))
     if sm_clock_mhz is None or peak is None:
@@ -42,13 +46,15 @@ def why_no_peak(manifest: Manifest, dtype: str) -> str:
 def implausible(record: Record, manifest: Manifest) -> str | None:
     """Why this case cannot have done all its work in the time measured, in any mode; None where it can have.
 
-    A GPU is held against its datasheet, a CPU against more than any of its cores could do, both with
-    `TOLERANCE`. Where neither is known, everything is plausible.
+    A GPU is held against its datasheet or, where that is not known, against what its architecture could do at most,
+    a CPU against more than any of its cores could do, all with `TOLERANCE`. Where none is known, everything is
+    plausible.
     """
     dtype = record.case.dtype
     known = peak_flops_per_s(manifest, dtype)
+    derived = str(_entry(manifest, dtype).get("source")).startswith(DERIVED)
     limit, limiter = (
-        (known, "the datasheet's peak allows")
+        (known, "this GPU's architecture allows" if derived else "the datasheet's peak allows")
         if known
         else (_cpu_flops_per_s(manifest, dtype), "this CPU could")
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness.doctor_command import _peaks
 from harness.fakes import ScriptedClock, ScriptedGpu
 from harness.gpu_timers import Bench, IsolatedTimer
+from harness.peaks import peaks_of_gpu
 from harness.self_check import ColdCheck, read_floor, span_s
 
 from .commands import headbench
@@ -61,3 +63,11 @@ def test_on_a_gpu_cold_is_cold_and_the_floor_is_published():
     assert done.returncode == 0, done.stdout
     assert "cold is cold, hot is hot" in done.stdout
     assert "an empty bracket reads" in done.stdout
+
+
+def test_peaks_are_told_with_where_they_come_from_and_what_is_not_known():
+    h200 = {"name": "NVIDIA H200", "capability": [9, 0], "sm_count": 132, "max_sm_clock_mhz": 1980.0}
+    assert _peaks(peaks_of_gpu(h200)).endswith("memory 4.80 TB/s (datasheet of H200)")
+    derived = _peaks(peaks_of_gpu(h200 | {"name": "NVIDIA GH200 480GB"}))
+    assert "memory unknown (derived: 132 SMs × 4096 FLOP × 1980 MHz; derived: 132 SMs × 256 FLOP" in derived
+    assert "no share of peak" in _peaks({})

@@ -28,6 +28,14 @@ def test_a_time_is_implausible_from_a_tenth_above_the_datasheets_peak(of_peak, s
     assert doubt({"isolated": 1e12 / (of_peak * 989e12)}, GPU_ENVIRONMENT) == said
 
 
+def test_a_peak_that_no_datasheet_gives_is_not_called_a_datasheets():
+    peaks = {"bf16": {"flops_per_s": 989e12, "source": "derived: 132 SMs × 4096 FLOP × 1830 MHz"}}
+    environment = GPU_ENVIRONMENT | {"peaks": peaks}
+    assert doubt({"isolated": 1e12 / (1.099 * 989e12)}, environment) is None
+    said = doubt({"isolated": 1e12 / (1.101 * 989e12)}, environment)
+    assert said == "faster than this GPU's architecture allows: does `call` do all the work?"
+
+
 @pytest.mark.parametrize("mode", ["isolated", "eager", "graph"])
 def test_one_mode_that_is_too_fast_is_enough(mode):
     assert doubt({"isolated": 1.0, "eager": 1.0, "graph": 1.0} | {mode: 1e-4}, GPU_ENVIRONMENT) == DATASHEET
