@@ -11,42 +11,60 @@ though the driver reports the highest throughout. So a case is only compared wit
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from harness.nvml import Reading
+
 LOWERED = 0.98
 """Below this share of what it was a clock counts as lowered; readings scatter by less."""
-REST_S = 0.05
-REST_SHARE = 0.25
+NEAR_THE_CAP = 0.8
+"""From this share of the power limit on the cap is near: readings are an average over the last 100 ms."""
+REST_S = 0.02
+REST_SHARE = 0.5
 """At most this share of the time for measuring goes into rests: a clock that stays low is the GPU's way."""
 
 
 class Cooling:
-    """Rests before the next block if the last one left the GPU at a lowered clock; a locked clock never is."""
+    """After a block that was hot the GPU rests for as long as the block took: at half the duty no cap is reached.
 
-    def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+    Hot is a block near the power limit, or one that left a clock lower than it was. A clock that is locked, or
+    lower because of what a case does, is neither.
+    """
+
+    def __init__(
+        self, power_limit_w: float | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._near_the_cap_w = NEAR_THE_CAP * power_limit_w if power_limit_w else math.inf
         self._sleep = sleep
         self._highest_mhz = 0.0
-        self._lowered = False
-        self._may_rest_s = 0.0
+        self._may_rest_s = self._rest_s = 0.0
 
     def allow(self, measuring_s: float) -> None:
         """Begin a stretch of so many seconds, of which a share may go into rests."""
         self._may_rest_s = REST_SHARE * max(measuring_s, 0.0)
 
-    def note(self, driver_mhz: float | None, measured_mhz: Sequence[float]) -> None:
-        """A block ended: the driver's clock now, and what was measured in its series' blocks, this one last."""
-        self._highest_mhz = max(self._highest_mhz, driver_mhz or 0.0)
-        below_the_driver = driver_mhz is not None and driver_mhz < LOWERED * self._highest_mhz
-        self._lowered = below_the_driver or bool(
-            measured_mhz and measured_mhz[-1] < LOWERED * max(measured_mhz)
+    def note(self, driver: Reading, measured_mhz: Sequence[float], block_s: float) -> None:
+        """A block of so many seconds ended: what the driver reads, and the clocks measured in its series' blocks.
+
+        The last of `measured_mhz` is this block's.
+        """
+        self._highest_mhz = max(self._highest_mhz, driver.sm_clock_mhz or 0.0)
+        hot = (
+            (driver.power_w or 0.0) > self._near_the_cap_w
+            or (driver.sm_clock_mhz or math.inf) < LOWERED * self._highest_mhz
+            or (bool(measured_mhz) and measured_mhz[-1] < LOWERED * max(measured_mhz))
         )
+        self._rest_s = max(REST_S, block_s) if hot else 0.0
 
     def rest(self) -> None:
-        """Let the GPU idle if its clock is lowered and there is time for it."""
-        if self._lowered and self._may_rest_s >= REST_S:
-            self._may_rest_s -= REST_S
-            self._sleep(REST_S)
+        """Let the GPU idle if the last block was hot and there is time for it."""
+        seconds = min(self._rest_s, self._may_rest_s)
+        self._rest_s = 0.0
+        if seconds > 0:
+            self._may_rest_s -= seconds
+            self._sleep(seconds)

@@ -73,8 +73,8 @@ def _sample_block(one: Series, seconds: float, around: Surroundings) -> None:
         out_of_time = around.clock() >= end and len(one.used) >= FEWEST_SAMPLES
         if out_of_time or one.is_precise():
             break
-    one.spent_s += around.clock() - start
-    one.end_block(around.read())
+    took_s = around.clock() - start
+    one.end_block(around.read(), took_s)
     around.after_block()
 
 

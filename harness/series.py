@@ -8,11 +8,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from harness.clocks import LOWERED, Cooling
-from harness.nvml import NOTHING_READ, Reading
 from results.schema import THROTTLED, Timing
 from results.statistics import mean_half_width, relative_half_width
 
 if TYPE_CHECKING:
+    from harness.nvml import Reading
     from harness.timers import Bracket
 
 PRECISE_BLOCKS = 3
@@ -27,7 +27,7 @@ MOST_SAMPLES = 1000
 PRECISE = 0.005
 """A mode ends when its own median is known to half a percent either way (95 %)."""
 STOPS_WHEN_PRECISE = ("isolated", "graph")
-FIXED_SAMPLES = 50
+FIXED_SAMPLES = 25
 """The share of a mode that does not stop when precise: `eager` is steady within a process and differs between
 processes, so that more of it in one process says nothing more."""
 
@@ -79,17 +79,22 @@ class Series:
         due = self.mode in STOPS_WHEN_PRECISE and len(self.used) % SAMPLES_TO_JUDGE == 0
         return due and relative_half_width(self.used) <= self.precise
 
-    def end_block(self, reading: Reading = NOTHING_READ) -> None:
+    def end_block(self, reading: Reading, took_s: float) -> None:
         """Note the block, and stop when the answer is known or the stored series would grow without bound."""
+        self.spent_s += took_s
         self.block_samples.append(len(self.spans_s) - sum(self.block_samples))
         if self._clocks_mhz:
             self._block_clocks_mhz.append(round(median(self._clocks_mhz), 1))
             self._clocks_mhz.clear()
-        self.cooling.note(reading.sm_clock_mhz, self._block_clocks_mhz)
+        self.cooling.note(reading, self._block_clocks_mhz, took_s)
         if self._block_clocks_mhz:  # measured during the samples; the driver's own figure may be 100 ms old
             reading = reading.at_clock(self._block_clocks_mhz[-1])
         self.readings.append(reading)
-        if len(self.block_samples) >= PRECISE_BLOCKS and self.is_precise() and self.precision() <= self.precise:
+        if (
+            len(self.block_samples) >= PRECISE_BLOCKS
+            and self.is_precise()
+            and self.precision() <= self.precise
+        ):
             self.stopped = "precise"
         elif self.mode not in STOPS_WHEN_PRECISE and len(self.used) >= FIXED_SAMPLES:
             self.stopped = "share spent"

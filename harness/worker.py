@@ -69,6 +69,7 @@ def make_tools(channel: Channel) -> Tools:
 
     job = channel.job
     device, state = open_device(job)
+    nvml, _ = open_nvml(job)
     timers, missing_modes = _timers(device.type)
 
     def begin(group: str, case: str | None, step: str) -> None:
@@ -86,13 +87,13 @@ def make_tools(channel: Channel) -> Tools:
         registry=discover([Path(plugin["path"]) for plugin in job["plugins"]]),
         timers=timers,
         missing_modes=missing_modes,
-        nvml=open_nvml(job)[0],
+        nvml=nvml,
         begin=begin,
         report=report,
         note_need=note_need,
         replicate=job["replicate"],
         seed=job["seed"],
-        cooling=Cooling(),
+        cooling=Cooling(nvml.power_limit_w() if nvml else None),
         precise=job["precise"],
     )
 
