@@ -88,8 +88,11 @@ SAMPLE_COLUMNS = {
     "warmup": "bool",
     "flags": "str",
     "sm_clock_mhz": "float64",
+    "power_w": "float64",
+    "temperature_c": "float64",
+    "clock_event_reasons": "float64",
 }
-"""A sample's columns. `outcome` is its case's: times of a case found incorrect later are kept, and marked."""
+"""A sample's columns. The last four are its block's, the reasons NVML's bit mask. `outcome` is its case's: times of a case found incorrect later are kept, and marked."""
 
 
 def records_frame(standings: Iterable[Standing]) -> pd.DataFrame:
@@ -223,13 +226,13 @@ def _flags(timing: Timing) -> list[str]:
     return flags
 
 
-def _clocks(timing: Timing) -> list[float | None]:
-    """Each sample's clock: its block's reading, None where blocks and samples do not agree."""
-    clocks: list[float | None] = []
+def _of_block(readings: Sequence[float | None], timing: Timing) -> list[float | None]:
+    """Each sample's reading: its block's, None where blocks and samples do not agree."""
+    found: list[float | None] = []
     count = len(timing.span_s)
-    for length, mhz in zip(timing.block_samples, timing.sm_clock_mhz, strict=False):
-        clocks += [mhz] * min(length, count - len(clocks))
-    return clocks + [None] * (count - len(clocks))
+    for length, reading in zip(timing.block_samples, readings, strict=False):
+        found += [reading] * min(length, count - len(found))
+    return found + [None] * (count - len(found))
 
 
 _PER_SAMPLE: dict[str, Callable[[Timing], Sequence[Any]]] = {
@@ -237,5 +240,8 @@ _PER_SAMPLE: dict[str, Callable[[Timing], Sequence[Any]]] = {
     "span_s": lambda timing: timing.span_s,
     "warmup": _warmups,
     "flags": _flags,
-    "sm_clock_mhz": _clocks,
+    "sm_clock_mhz": lambda timing: _of_block(timing.sm_clock_mhz, timing),
+    "power_w": lambda timing: _of_block(timing.power_w, timing),
+    "temperature_c": lambda timing: _of_block(timing.temperature_c, timing),
+    "clock_event_reasons": lambda timing: _of_block(timing.clock_event_reasons, timing),
 }
