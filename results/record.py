@@ -165,8 +165,14 @@ def _estimates(of_mode: dict[str, list[Timing]]) -> tuple[dict[str, Estimate], d
                 samples = [timing.used_s for timing in timings]
                 estimates[mode] = pooled(samples, max(map(relative_resolution, timings)))
             except ValueError as error:
-                reasons[mode] = str(error)
+                reasons[mode] = _too_short(timings) or str(error)
     return estimates, reasons
+
+
+def _too_short(timings: Sequence[Timing]) -> str | None:
+    """What a median of zero means: nothing passed that the timer could see, which bounds the time by its step."""
+    steps = [timing.resolution_s for timing in timings if median(timing.used_s) == 0 and timing.resolution_s]
+    return f"shorter than the timer's step of {max(steps) * 1e9:,.0f} ns" if steps else None
 
 
 def _sampled(timings: Iterable[Timing]) -> list[Timing]:

@@ -128,7 +128,9 @@ def test_a_precision_one_replicate_does_not_know_is_not_known():
 def test_samples_that_are_no_times_are_a_reason_not_an_error():
     zero = Timing(span_s=(0.0, 0.0, 0.0), resolution_s=1e-6)
     record = record_of(trial(timings={"isolated": zero, "eager": timing()}))
-    assert record.mode_reasons == {"isolated": "0.0 s is not a time: a median is positive and finite"}
+    assert record.mode_reasons == {"isolated": "shorter than the timer's step of 1,000 ns"}
+    unknown = record_of(trial(timings={"isolated": Timing(span_s=(0.0, 0.0, 0.0))}))
+    assert unknown.mode_reasons == {"isolated": "0.0 s is not a time: a median is positive and finite"}
     assert list(record.estimates) == ["eager"]
 
 
