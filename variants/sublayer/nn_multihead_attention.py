@@ -31,11 +31,14 @@ class NnMultiheadAttention(Variant):
         with torch.no_grad():
             self.module.in_proj_weight.copy_(torch.cat((weights.w_q, weights.w_k, weights.w_v), dim=1).T)
             self.module.out_proj.weight.copy_(weights.w_o.T)
-        # `is_causal` is only a hint: the module wants the mask as well, True where a key must not be seen.
-        self.future = future_mask(self.shape, like.device)
+        # `is_causal` is only a hint: the module wants the mask as well. A boolean one, True where a key must not be
+        # seen, it would turn into numbers on every call.
+        self.mask: torch.Tensor | None = None
+        if (future := future_mask(self.shape, like.device)) is not None:
+            self.mask = torch.zeros_like(future, dtype=like.dtype).masked_fill_(future, -torch.inf)
 
     def call(self, x: torch.Tensor) -> torch.Tensor:
         """Y [batch, seq_len, d_model]."""
         y: torch.Tensor
-        y, _ = self.module(x, x, x, need_weights=False, attn_mask=self.future, is_causal=self.shape.causal)
+        y, _ = self.module(x, x, x, need_weights=False, attn_mask=self.mask, is_causal=self.shape.causal)
         return y
