@@ -16,7 +16,7 @@ PATH = Path("results/runs/made-up")
 PER_HEAD, FUSED = builders.case("per_head"), builders.case("fused")
 
 
-def report(per_head_busy_s: float = 119e-6):
+def recorded(per_head_busy_s: float = 119e-6):
     """Per head 800 µs eager and 121 µs in a graph; fused 100 µs and 96 µs."""
     times = {PER_HEAD: (800e-6, 121e-6, per_head_busy_s), FUSED: (100e-6, 96e-6, 95e-6)}
     trials = [
@@ -35,21 +35,21 @@ def report(per_head_busy_s: float = 119e-6):
         for case, (_, _, busy_s) in times.items()
     ]
     planned = builders.manifest([PER_HEAD, FUSED], replicates=1)
-    return from_run(Run(PATH, planned, trials, seen))
+    return Run(PATH, planned, trials, seen)
 
 
 def test_a_case_that_waits_for_launches_is_shown_with_its_parts_and_one_that_does_not_is_not():
-    (line,) = launches_grid(report()).lines
+    (line,) = launches_grid(from_run(recorded())).lines
     assert line.cells == ("qkv", "per_head", "800 µs", "679 µs", "2.00 µs", "119 µs", "36")
 
 
 def test_a_negative_gap_is_printed_as_such():
-    (line,) = launches_grid(report(per_head_busy_s=125e-6)).lines
+    (line,) = launches_grid(from_run(recorded(per_head_busy_s=125e-6))).lines
     assert "-4.00 µs" in line.cells
 
 
 def test_the_terminal_and_markdown_show_the_same_parts():
-    for text in (rendered(report()), to_markdown(report())):
+    for text in (rendered(recorded()), to_markdown(recorded())):
         assert "launch overhead (eager − graph)" in text
         assert "679 µs" in text
 
