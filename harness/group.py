@@ -129,7 +129,7 @@ class GroupMeasurement:
         self, lane: Lane, call: Callable[[], object], expected: tuple[torch.Tensor, ...], when: str
     ) -> None:
         """Compare one call with the reference; the memory it gets is poisoned first."""
-        self._tools.state.restore(self._group.shape.dtype)
+        self._restore()
         verification.poison(self._group.shape, self._tools.device)
         output = call()
         found = lane.variant.canonical(output)
@@ -142,6 +142,7 @@ class GroupMeasurement:
 
     def _refuse_changed_inputs(self) -> None:
         """Called after every step that runs a variant, so that the change is laid at the right door."""
+        self._restore()  # it may have left a state in which nothing can be compared, or written again
         if not self._inputs.equals(self._as_made):
             self._inputs.copy_from(self._as_made)
             raise IncorrectOutput(CHANGED)
@@ -178,7 +179,6 @@ class GroupMeasurement:
         def before_block(series: Series) -> None:
             in_hand[:] = [lane for lane in self._lanes if lane.case.key == series.case_key]
             self._begin(in_hand[0].case, series.mode)
-            tools.state.restore(self._group.shape.dtype)
             tools.cooling.rest()
             gc.disable()
 
@@ -236,7 +236,6 @@ class GroupMeasurement:
     def _guarding(self, lane: Lane) -> Iterator[None]:
         """Settle the lane if the block raises, whatever it raises: a variant is foreign code."""
         try:
-            self._tools.state.restore(self._group.shape.dtype)
             yield
             self._tools.synchronize()
         except BaseException as error:
@@ -255,6 +254,7 @@ class GroupMeasurement:
         self._lanes = [other for other in self._lanes if other is not lane]
         if is_fatal(error):
             raise ContextLost(str(error))
+        self._restore()
         self._inputs.copy_from(self._as_made)  # it may have spoiled them before it failed
         error.__traceback__ = None  # it holds the frames, and they the tensors
         gc.collect()
@@ -265,7 +265,12 @@ class GroupMeasurement:
         self._tools.report(lane.trial(self._tools.replicate, outcome, reason))
 
     def _begin(self, case: Case | None, step: str) -> None:
+        """Say what is in hand, and begin it in the state of a fresh process, whatever the step before left."""
         self._tools.begin(self._group.cases[0].group, case.key if case else None, step)
+        self._restore()
+
+    def _restore(self) -> None:
+        self._tools.state.restore(self._group.shape.dtype)
 
 
 def _outcome_of(error: BaseException) -> tuple[Outcome, str]:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import random
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
+from harness import persisting_l2
 from variants.shape import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+SEED = 0
+"""Where random numbers start before every case: one that draws some draws the same in every process."""
+
+
+def _blas_library() -> str:
+    """`default`, `cublas` or `cublaslt`, as it is set: the enum's own name reads `_BlasBackend.Cublas`."""
+    return str(torch.backends.cuda.preferred_blas_library()).rpartition(".")[2].lower()
+
 
 # What a fresh process has: how each setting is read and how it is set.
 SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
@@ -24,6 +39,7 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "math_sdp": (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
     "cudnn_sdp": (torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp),
+    "blas_library": (_blas_library, torch.backends.cuda.preferred_blas_library),
 }
 ATTRIBUTES: dict[str, tuple[Any, str]] = {
     "cudnn_benchmark": (torch.backends.cudnn, "benchmark"),
@@ -36,6 +52,8 @@ ATTRIBUTES: dict[str, tuple[Any, str]] = {
         torch.backends.cuda.matmul,
         "allow_fp16_reduced_precision_reduction",
     ),
+    "fp16_accumulation": (torch.backends.cuda.matmul, "allow_fp16_accumulation"),
+    "mkldnn": (torch.backends.mkldnn, "enabled"),
 }
 
 
@@ -65,21 +83,49 @@ class PinnedState:
     def __init__(self, device: torch.device) -> None:
         self._settings = [(read, write, read()) for read, write in SETTINGS.values()]
         self._attributes = [(owner, name, getattr(owner, name)) for owner, name in ATTRIBUTES.values()]
-        self._stream = torch.cuda.current_stream() if device.type == "cuda" else None
+        self._affinity = os.sched_getaffinity(0)
+        self._generators = [torch.default_generator]
+        self._inference = ExitStack()
+        self._stream = None
+        if device.type == "cuda":
+            self._stream = torch.cuda.current_stream()
+            self._generators.append(torch.cuda.default_generators[self._stream.device_index])
+            self._set_aside_bytes = persisting_l2.set_aside_bytes()
 
     def restore(self, dtype: str) -> None:
-        """Set everything back, for a case of this dtype."""
+        """Set everything back, for a case of this dtype, and collect garbage as a fresh process does."""
+        self._infer()
         torch.set_float32_matmul_precision(float32_matmul_precision(dtype))
         torch.set_grad_enabled(False)
         torch.set_default_device(None)
         for kind in ("cpu", "cuda"):
             torch.set_autocast_enabled(kind, False)
+        torch.set_flush_denormal(False)
         sys.setprofile(None)
         sys.settrace(None)
+        gc.enable()
+        if os.sched_getaffinity(0) != self._affinity:
+            os.sched_setaffinity(0, self._affinity)
         for read, write, value in self._settings:
             if read() != value:  # setting the number of threads anew takes milliseconds
                 write(value)
         for owner, name, value in self._attributes:
             setattr(owner, name, value)
+        self._reseed()
         if self._stream is not None:
             torch.cuda.set_stream(self._stream)
+            persisting_l2.give_back(self._set_aside_bytes)
+
+    def _reseed(self) -> None:
+        """Not by `torch.manual_seed`, which looks for accelerators of every make and takes 0.4 ms."""
+        random.seed(SEED)
+        np.random.seed(SEED)
+        for generator in self._generators:
+            generator.manual_seed(SEED)
+
+    def _infer(self) -> None:
+        """Back into inference mode, where the inputs were made and alone may be written again."""
+        if torch.is_inference_mode_enabled():
+            return
+        self._inference.close()  # the end of an earlier return sets the mode, too, and so must come first
+        self._inference.enter_context(torch.inference_mode())
