@@ -80,7 +80,10 @@ def test_every_markdown_table_is_rectangular(of: Run) -> None:
 def test_markdown_shows_the_terminal_s_tables() -> None:
     text = export.to_markdown(runs.gpu_run())
     assert "### qkv forward · batch 32 · seq_len 1024 · d_model 768 = 12×64 · causal · bf16" in text
-    assert "| ▸ fused | 191.4 µs | 0.5 % | 383 µs | 172 µs | 606 | 61 % | 61 % | 3.44 | 6.00 MiB | 97 % |" in text
+    assert (
+        "| ▸ fused | 191.4 µs | 0.5 % | 383 µs | 172 µs | 606 | 61 % | 61 % | 3.44 | 6.00 MiB | 97 % |"
+        in text
+    )
     assert "| attention | 32 | sdpa_cudnn | 156.7 µs | 0.5 % | 12.3 | level with | sdpa |" in text
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import pyarrow.parquet as parquet
+import pytest
 
 from reports.export import to_parquet
 from results.frame import RECORD_COLUMNS
@@ -11,6 +11,8 @@ from tests.reports import runs
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def test_the_frame_comes_back_as_it_was(tmp_path: Path) -> None:

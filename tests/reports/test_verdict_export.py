@@ -16,7 +16,7 @@ from reports.verdict_export import WRITERS, to_csv, to_json, to_junit
 from reports.verdict_markdown import LIMIT, to_markdown
 from results.comparison import Comparisons
 from tests.reports.test_export import HOSTILE
-from tests.reports.test_junit import SCHEMA
+from tests.reports.test_junit import schema
 from tests.reports.test_verdicts import everything
 from tests.results import builders
 from tests.results.sessions import NOISY, STEADY, session
@@ -122,7 +122,7 @@ def test_junit_fails_what_is_slower_skips_what_is_open_and_blames_what_broke() -
 
 def test_junit_is_valid_against_the_schema_whatever_a_record_says() -> None:
     odd = replace(everything(), base=HOSTILE + "\x00", only_base=(builders.case(HOSTILE + "\x1b"),))
-    SCHEMA.validate(to_junit(odd))
+    schema().validate(to_junit(odd))
 
 
 def test_junit_of_what_is_not_guarded_fails_nothing() -> None:
