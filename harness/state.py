@@ -93,7 +93,7 @@ class PinnedState:
             self._set_aside_bytes = persisting_l2.set_aside_bytes()
 
     def restore(self, dtype: str) -> None:
-        """Set everything back, for a case of this dtype, and collect garbage as a fresh process does."""
+        """Set everything back, for a case of this dtype; the garbage collector, too, is on as in a fresh process."""
         self._infer()
         torch.set_float32_matmul_precision(float32_matmul_precision(dtype))
         torch.set_grad_enabled(False)
