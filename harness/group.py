@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LONGEST_BLOCK_S = {"cpu": rounds.LONGEST_BLOCK_S, "cuda": 0.03}
 """A GPU's clock holds some 50 ms of full load before its power cap lowers it; then another case takes its turn."""
-LEAST_SERIES_S = 0.01
+LEAST_SERIES_S = 0.025
 """What a case's mode gets at least, though a group whose first calls load libraries has spent its time on that."""
 CHANGED = "changes its inputs in place: each timed call would see another input"
 UNTIMED = (
