@@ -200,7 +200,9 @@ def test_an_interpreter_that_would_import_another_headbench_is_refused(scratch, 
     (site,) = (tmp_path / "old").glob("lib/python*/site-packages")
     # An editable installation may put a finder of its own before Python's.
     (site / "hook.pth").write_text(f"import sys; sys.path.insert(0, {json.dumps(str(other))})\n")
-    with pytest.raises(HeadbenchError, match=r"would import .*other/harness/__init__.py, not base's own code"):
+    with pytest.raises(
+        HeadbenchError, match=r"would import .*other/harness/__init__.py, not base's own code"
+    ):
         prepare((Wish("base", None, tmp_path / "old" / "bin" / "python"), HEAD), (), scratch)
 
 
