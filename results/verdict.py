@@ -96,16 +96,17 @@ def widening(resolution: ArrayLike) -> NDArray[np.float64]:
     """What a timer's step ÷ timed span adds to a margin in logs: −ln(1 − it), the most that one step can change.
 
     Two sides that a timer reads one step apart may be equal: −ln(1 − r) ≥ ln(1 + r) covers either direction. A step
-    as long as the span itself leaves nothing known.
+    as long as the span itself leaves nothing known, and so does one that is NaN.
     """
-    share = np.clip(np.nan_to_num(np.asarray(resolution, dtype=np.float64), nan=0.0), 0.0, 1.0)
+    share = np.clip(np.nan_to_num(np.asarray(resolution, dtype=np.float64), nan=1.0), 0.0, 1.0)
     with np.errstate(divide="ignore"):
         return np.asarray(-np.log1p(-share))
 
 
 def decide(centre: ArrayLike, margin: ArrayLike) -> NDArray[np.str_]:
-    """The verdict of each interval centre ± margin, in logs; NaN anywhere is `undecided`."""
+    """The verdict of each interval centre ± margin, in logs; `undecided` where one of the two is not finite."""
     middle, half = np.asarray(centre, dtype=np.float64), np.asarray(margin, dtype=np.float64)
+    middle = np.where(np.isfinite(middle) & np.isfinite(half), middle, np.nan)
     same = np.abs(middle) + half < SAME_WITHIN
     different = (np.abs(middle) > half) & (np.abs(middle) > LEAST_DIFFERENCE)
     # A difference of 0.5 to 1 % that is surely there is within ± 1 % too: below 1 % the answer is `same`.

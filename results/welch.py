@@ -8,14 +8,13 @@ little wider than it need be, never narrower.
 from __future__ import annotations
 
 import math
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from results.statistics import t_quantile
 from results.verdict import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 def interval(
@@ -23,14 +22,15 @@ def interval(
 ) -> tuple[float, float]:
     """(centre, margin) of mean(head) − mean(base), both in logs; the margin is widened by `wider`.
 
-    It is infinite where a side has a single sample, and only `wider` where neither side scatters.
+    The margin is infinite where a side has a single sample, and only `wider` where neither side scatters. Samples
+    that are not finite, or whose sums overflow, have a centre of NaN or an infinite margin: nothing is known then.
 
     Raises:
         ValueError: a side has no sample.
     """
     if not base or not head:
         raise ValueError("no samples: a difference needs at least one on each side")
-    centre = fmean(head) - fmean(base)
+    centre = _mean(head) - _mean(base)
     if min(len(base), len(head)) < 2:
         return centre, math.inf
     return centre, _margin(_variance(base), len(base), _variance(head), len(head), confidence) + wider
@@ -47,7 +47,7 @@ def samples_needed(
         return None
     spreads = _variance(base), _variance(head)
     return needed(
-        fmean(head) - fmean(base),
+        _mean(head) - _mean(base),
         lambda count: _margin(spreads[0], count, spreads[1], count, confidence) + wider,
         fewest,
     )
@@ -56,6 +56,8 @@ def samples_needed(
 def _margin(base: float, base_count: int, head: float, head_count: int, confidence: float) -> float:
     of_base, of_head = base / base_count, head / head_count
     squared_error = of_base + of_head
+    if not math.isfinite(squared_error):
+        return math.inf
     # Shares of the larger of the two: a variance of 1e-200 squared would be 0.
     largest = max(of_base, of_head)
     if largest == 0:
@@ -68,7 +70,19 @@ def _margin(base: float, base_count: int, head: float, head_count: int, confiden
 
 def _variance(samples: Sequence[float]) -> float:
     """Of at least two samples. The standard library's is exact to the last digit, and a hundred times slower."""
-    centre = fmean(samples)
+    centre = _mean(samples)
     if min(samples) == max(samples):
         return 0.0  # equal samples can have a mean that is off by a rounding
-    return math.fsum((one - centre) ** 2 for one in samples) / (len(samples) - 1)
+    return _sum((one - centre) * (one - centre) for one in samples) / (len(samples) - 1)
+
+
+def _mean(samples: Sequence[float]) -> float:
+    return _sum(samples) / len(samples)
+
+
+def _sum(numbers: Iterable[float]) -> float:
+    """NaN where the sum overflows, or holds both infinities."""
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):
+        return math.nan

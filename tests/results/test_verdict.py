@@ -197,3 +197,15 @@ def test_one_fewer_than_needed_does_not_decide(centre, spread):
     if count is not None and count > 5:
         assert decide(centre, spread / math.sqrt(count)) != Verdict.UNDECIDED
         assert decide(centre, spread / math.sqrt(count - 1)) == Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("centre", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("margin", [0.0, 0.001, math.inf, -math.inf, math.nan])
+def test_what_is_not_finite_is_undecided_in_either_place(centre, margin):
+    assert decide(centre, margin) == Verdict.UNDECIDED
+    assert decide(0.03, margin) == (Verdict.SLOWER if abs(margin) < 0.01 else Verdict.UNDECIDED)
+
+
+def test_a_timer_whose_step_is_nan_leaves_nothing_known():
+    assert judge([0.0] * 10, math.nan) == Verdict.UNDECIDED
+    assert judge([0.5] * 10, math.nan) == Verdict.UNDECIDED

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from results import welch
+from results.verdict import Verdict, decide
 
 logs = st.lists(st.floats(-1, 1), min_size=2, max_size=8)
 
@@ -86,3 +87,20 @@ def test_ninety_nine_of_a_hundred_intervals_contain_the_true_difference():
         centre, margin = welch.interval(list(row[:3]), list(row[3:]), 0.99)
         held.append(abs(centre) <= margin)
     assert np.mean(held) >= 0.985
+
+
+beyond_sense = st.sampled_from([math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, 1e200, 0.0, 0.03])
+
+
+@given(*[st.lists(beyond_sense, min_size=1, max_size=5)] * 2)
+def test_what_is_no_number_or_overflows_is_never_a_verdict(base, head):
+    centre, margin = welch.interval(base, head, 0.99)
+    welch.samples_needed(base, head, 0.99, 0.0, 3)
+    if max(map(abs, base + head)) >= 1e200 or any(map(math.isnan, base + head)):
+        sure = all(len(set(side)) == 1 and math.isfinite(sum(side)) for side in (base, head))
+        assert decide(centre, margin) == Verdict.UNDECIDED or sure
+
+
+def test_samples_that_overflow_need_an_unknown_number():
+    assert welch.samples_needed([1e200, -1e200], [0.0, 0.1], 0.99, 0.0, 3) is None
+    assert welch.samples_needed([math.nan, 0.1], [0.0, 0.1], 0.99, 0.0, 3) is None
