@@ -38,7 +38,7 @@ CASE_S = 0.4
 """What a case gets in each process unless --budget says otherwise, its checks included: its median is then known to
 a fraction of what processes differ by, and more in one process says nothing more."""
 
-PRECISE = 0.003
+TARGET_PRECISION = 0.003
 """A process's median is to be known to so much either way: at a run's half percent its own scatter would hide a true
 change of 1 % too often."""
 
@@ -258,7 +258,7 @@ def _settings(one: SidePlan, plan: AbPlan, options: Options) -> dict[str, Any]:
         "silence_s": options.silence_s,
         "seed": options.seed,
         "plugins": remember(one.side.plugins),
-        "precise": PRECISE,
+        "target_precision": TARGET_PRECISION,
         "ab": {
             "side": one.side.name,
             "label": one.side.label,

@@ -48,16 +48,16 @@ class Cooling:
         """Begin a stretch of so many seconds, of which a share may go into rests."""
         self._may_rest_s = REST_SHARE * max(measuring_s, 0.0)
 
-    def note(self, driver: Reading, measured_mhz: Sequence[float], block_s: float) -> None:
+    def note(self, driver: Reading, measured_mhz: Sequence[float | None], block_s: float) -> None:
         """A block of so many seconds ended: what the driver reads, and the clocks measured in its series' blocks.
 
-        The last of `measured_mhz` is this block's.
+        The last of `measured_mhz` is this block's; None is a block in which none was measured.
         """
         self._highest_mhz = max(self._highest_mhz, driver.sm_clock_mhz or 0.0)
         hot = (
             (driver.power_w or 0.0) > self._near_the_cap_w
             or (driver.sm_clock_mhz or math.inf) < LOWERED * self._highest_mhz
-            or (bool(measured_mhz) and measured_mhz[-1] < LOWERED * max(measured_mhz))
+            or _below(measured_mhz)
         )
         self._rest_s = max(REST_S, block_s) if hot else 0.0
 
@@ -68,3 +68,9 @@ class Cooling:
         if seconds > 0:
             self._may_rest_s -= seconds
             self._sleep(seconds)
+
+
+def _below(measured_mhz: Sequence[float | None]) -> bool:
+    """Whether the last clock is known, and clearly below the highest known."""
+    last = measured_mhz[-1] if measured_mhz else None
+    return last is not None and last < LOWERED * max(mhz for mhz in measured_mhz if mhz is not None)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import torch
 
 from harness.channel import Channel
-from harness.worker import open_device, open_nvml
+from harness.device import open_device, open_nvml
 from kernels.loader import KernelError
 
 
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _check_clock(channel: Channel) -> None:
-    from harness import self_check
+    from harness import clock_check
     from harness.cuda_gpu import gpu_timers
 
     try:
@@ -33,9 +33,9 @@ def _check_clock(channel: Channel) -> None:
         channel.send("kernels", reason=str(error))
         return
     channel.send("kernels", reason=None)
-    channel.send("floor", **asdict(self_check.read_floor(timers)))
+    channel.send("floor", **asdict(clock_check.read_floor(timers)))
     l2_bytes = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-    cold = self_check.check_cold(timers, l2_bytes)
+    cold = clock_check.check_cold(timers, l2_bytes)
     channel.send("cold", fault=cold.fault, **asdict(cold))
 
 

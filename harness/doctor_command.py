@@ -11,7 +11,6 @@ from harness.child import Child
 from harness.errors import HeadbenchError
 from harness.following import follow
 from harness.probe import START_S, look
-from harness.progress import Progress
 from reports import units
 from results.clock_events import words
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LABEL_WIDTH = 12
-SILENCE_S = 120.0
-
 Facts = dict[str, dict[str, Any]]
 """What the doctor's child found, by the event it came with."""
 
@@ -54,11 +51,8 @@ def _examine(environment: Mapping[str, Any]) -> Facts:
     def keep(event: dict[str, Any]) -> None:
         found[event["event"]] = event
 
-    with (
-        Progress(0, SILENCE_S, "check") as progress,
-        Child("harness.doctor", job, START_S) as child,
-    ):
-        fault = follow(child, SILENCE_S, progress, keep)
+    with Child("harness.doctor", job, START_S) as child:
+        fault = follow(child, START_S, None, keep)
     if fault:
         raise HeadbenchError(f"{environment['device']} cannot be used: {fault.reason}")
     return found

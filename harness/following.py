@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from harness.probe import START_S
 from results.schema import Case, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from harness.progress import Progress
 
@@ -54,7 +55,7 @@ class Fault:
 
 
 def follow(
-    child: Child, silence_s: float, progress: Progress, handle: Callable[[dict[str, Any]], None]
+    child: Child, silence_s: float, progress: Progress | None, handle: Callable[[dict[str, Any]], None]
 ) -> Fault | None:
     """Hand each event on until the child says it is done; None then, else how it ended.
 
@@ -64,19 +65,36 @@ def follow(
     in_hand: InHand | None = None
     try:
         for event in child.events():
-            if event["event"] == "begin":
-                in_hand = InHand(event["group"], event["case"], event["step"])
-                # What the group shares is our own work, the reference: slow is no fault of a variant.
-                child.silence_s = silence_s if in_hand.case else START_S
-                progress.case(in_hand.what, in_hand.step)
-            elif event["event"] == "refused":
-                raise HeadbenchError(event["message"])
-            elif event["event"] == "done":
+            if event["event"] == "done":
                 return None  # threads that a variant left running must not hold us up
-            else:
-                handle(event)
+            if event["event"] == "refused":
+                raise HeadbenchError(event["message"])
+            with _understood():
+                if event["event"] != "begin":
+                    handle(event)
+                    continue
+                in_hand = InHand(event["group"], event["case"], event["step"])
+            # What the group shares is our own work, the reference: slow is no fault of a variant.
+            child.silence_s = silence_s if in_hand.case else START_S
+            if progress:
+                progress.case(in_hand.what, in_hand.step)
     except Silent:
         silence = f"no sign of life for {child.silence_s:g} s"
         return Fault(Outcome.TIMED_OUT, silence, in_hand, killed=False)
     killed = child.exit_code in KILLED_FROM_OUTSIDE
     return Fault(Outcome.CRASHED, f"the worker {child.how_it_ended()}", in_hand, killed)
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """A side of an `ab` is another version of this code: what it sends may lack what is looked for.
+
+    Raises:
+        HeadbenchError: it does.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise HeadbenchError(
+            f"a worker answers in words that this headbench cannot read ({error!r})"
+        ) from error

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.plan import Group
     from harness.series import Series
 
-LONGEST_BLOCK_S = {"cpu": rounds.LONGEST_BLOCK_S, "cuda": 0.03}
+LONGEST_BLOCKS_S = {"cpu": rounds.LONGEST_BLOCK_S, "cuda": 0.03}
 """A GPU's clock holds some 50 ms of full load before its power cap lowers it; then another case takes its turn."""
 LEAST_SERIES_S = 0.025
 """What a case's mode gets at least, though a group whose first calls load libraries has spent its time on that."""
@@ -61,7 +61,7 @@ class GroupMeasurement:
         Raises:
             ContextLost: the GPU's context is gone; cases without a trial must be measured elsewhere.
         """
-        clock = self._tools.clock
+        clock = self._tools.clock_s
         start = clock()
         try:
             self._inputs, expected = self._shared(self._first_inputs)
@@ -163,7 +163,7 @@ class GroupMeasurement:
                 self._begin(lane.case, timer.mode)
                 with self._guarding(lane):
                     try:
-                        lane.bind(timer, self._tools.cooling, self._tools.precise)
+                        lane.bind(timer, self._tools.cooling, self._tools.target_precision)
                     except Unmeasurable as reason:
                         lane.mode_reasons[timer.mode] = str(reason)
                     self._refuse_changed_inputs()
@@ -172,7 +172,7 @@ class GroupMeasurement:
         """Interleaved rounds; a case that fails in the middle is settled and the others go on."""
         tools = self._tools
         order = random.Random(f"{self._seed} {self._group.cases[0].group}")
-        deadline = tools.clock() + seconds
+        deadline = tools.clock_s() + seconds
         tools.cooling.allow(seconds)
         in_hand: list[Lane] = []
 
@@ -183,18 +183,18 @@ class GroupMeasurement:
             gc.disable()
 
         around = rounds.Surroundings(
-            clock=tools.clock,
+            clock_s=tools.clock_s,
             before_block=before_block,
             after_block=self._refuse_changed_inputs,
             read=tools.nvml.reading if tools.nvml else lambda: NOTHING_READ,
-            longest_block_s=LONGEST_BLOCK_S[tools.device.type],
+            longest_block_s=LONGEST_BLOCKS_S[tools.device.type],
         )
         gc.collect()
         try:
             while self._lanes:
                 try:
                     series = [one for lane in self._lanes for one in lane.series if one.stopped is None]
-                    rounds.measure(series, deadline - tools.clock(), order, around)
+                    rounds.measure(series, deadline - tools.clock_s(), order, around)
                     return
                 except BaseException as error:
                     self._settle(in_hand[0], error)

@@ -39,13 +39,15 @@ class Lane:
     timings: dict[str, Timing] = field(default_factory=dict)
     replay: Callable[[], object] | None = None
 
-    def bind(self, timer: Timer, cooling: Cooling, precise: float) -> None:
+    def bind(self, timer: Timer, cooling: Cooling, target_precision: float) -> None:
         """Make the call ready to be timed in one more mode.
 
         Raises:
             Unmeasurable: the timer refuses the call.
         """
-        self.series.append(Series(self.case.key, timer.mode, timer.bracket(self.call), cooling, precise))
+        self.series.append(
+            Series(self.case.key, timer.mode, timer.bracket(self.call), cooling, target_precision)
+        )
 
     def end_timing(self) -> None:
         """Keep the samples, and of the brackets only the graph's replay: it is verified, too."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 FIELD_POWER_INSTANT = 186
@@ -29,10 +29,6 @@ class Reading:
     power_w: float | None = None
     temperature_c: float | None = None
     clock_event_reasons: int | None = None
-
-    def at_clock(self, mhz: float) -> Reading:
-        """The same with a clock that was measured instead."""
-        return replace(self, sm_clock_mhz=mhz)
 
 
 NOTHING_READ = Reading()

@@ -9,7 +9,6 @@ from harness.child import Child
 from harness.errors import HeadbenchError
 from harness.following import follow
 from harness.probe import START_S
-from results.run import SENSORS
 from results.schema import Dispatch, Observation, Utilisation
 
 if TYPE_CHECKING:
@@ -53,28 +52,16 @@ class Observing:
         """
         environment = self._writer.run.manifest.environment
         if environment["device"] == "cpu":
-            for sensor, cases in self._lacking().items():
+            for sensor, cases in self._writer.run.unobserved().items():
                 for case in cases:
                     self._store(case, sensor, unseen(sensor, ON_CPU[sensor]))
             return
-        while lacking := self._lacking():
+        while lacking := self._writer.run.unobserved():
             self._progress.begin("observing")
             before = sum(map(len, lacking.values()))
             self._one_observer(lacking)
-            if sum(map(len, self._lacking().values())) == before:
+            if sum(map(len, self._writer.run.unobserved().values())) == before:
                 raise HeadbenchError(f"observing makes no progress: {before} observations are missing")
-
-    def _lacking(self) -> dict[str, list[Case]]:
-        """The cases that each sensor has still to watch."""
-        seen = {
-            (one.case, sensor)
-            for one in self._writer.run.observations
-            for sensor in SENSORS
-            if getattr(one, sensor) is not None
-        }
-        unobserved = self._writer.run.unobserved()
-        lacking = {sensor: [case for case in unobserved if (case, sensor) not in seen] for sensor in SENSORS}
-        return {sensor: cases for sensor, cases in lacking.items() if cases}
 
     def _one_observer(self, lacking: dict[str, list[Case]]) -> None:
         settings = self._writer.run.manifest.settings
@@ -85,7 +72,7 @@ class Observing:
         if fault.in_hand is None:
             raise HeadbenchError(f"the process that observes could not start: {fault.reason}")
         sensor = next(name for name, step in STEPS.items() if step == fault.in_hand.step)
-        for case in self._lacking().get(sensor, []):
+        for case in self._writer.run.unobserved().get(sensor, []):
             if fault.in_hand.holds(case):
                 self._store(case, sensor, unseen(sensor, f"{fault.outcome.value}: {fault.during}"))
 

@@ -17,11 +17,11 @@ import torch
 
 from harness import dispatch, utilisation
 from harness.channel import Channel
+from harness.device import open_device, open_nvml
 from harness.faults import classify, is_fatal
 from harness.observations import STEPS, unseen
 from harness.plan import group_cases
 from harness.plugins import changed_plugin
-from harness.worker import open_device, open_nvml
 from results.schema import Case, Dispatch, Observation, Utilisation
 from variants.inputs import Inputs, make_inputs
 from variants.registry import discover

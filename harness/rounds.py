@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.nvml import NOTHING_READ, Reading
 from harness.series import FEWEST_SAMPLES
+from results.schema import Stopped
 
 if TYPE_CHECKING:
     import random
@@ -33,7 +34,7 @@ class Surroundings:
     has its fewest samples.
     """
 
-    clock: Callable[[], float]
+    clock_s: Callable[[], float]
     before_block: Callable[[Series], None] = _nothing
     after_block: Callable[[], None] = _nothing
     read: Callable[[], Reading] = lambda: NOTHING_READ
@@ -46,34 +47,34 @@ def measure(series: Sequence[Series], seconds: float, order: random.Random, arou
     Time is shared by need: each gets as much as any other, and what one that knows its answer leaves over goes
     to those that do not.
     """
-    deadline = around.clock() + seconds
+    deadline = around.clock_s() + seconds
     rounds_done = 0
     while running := [one for one in series if one.stopped is None]:
-        if rounds_done and around.clock() >= deadline:
+        if rounds_done and around.clock_s() >= deadline:
             break
         rounds_left = max(ROUNDS - rounds_done, 1)
         for position, one in enumerate(_shuffled_by_case(running, order)):
             blocks_left = len(running) * rounds_left - position
-            share = (deadline - around.clock()) / blocks_left
+            share = (deadline - around.clock_s()) / blocks_left
             if share > 0 or len(one.used) < FEWEST_SAMPLES:
                 _sample_block(one, min(share, around.longest_block_s), around)
         rounds_done += 1
     for one in series:
-        one.stopped = one.stopped or "share spent"
+        one.stopped = one.stopped or Stopped.SHARE_SPENT
 
 
 def _sample_block(one: Series, seconds: float, around: Surroundings) -> None:
     around.before_block(one)
-    start = around.clock()
+    start = around.clock_s()
     if not one.spans_s:
         one.warm_up()
-    end = around.clock() + seconds
+    end = around.clock_s() + seconds
     for _ in range(_most_in_a_block(one)):
         one.take()
-        out_of_time = around.clock() >= end and len(one.used) >= FEWEST_SAMPLES
+        out_of_time = around.clock_s() >= end and len(one.used) >= FEWEST_SAMPLES
         if out_of_time or one.is_precise():
             break
-    took_s = around.clock() - start
+    took_s = around.clock_s() - start
     one.end_block(around.read(), took_s)
     around.after_block()
 

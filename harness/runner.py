@@ -88,7 +88,7 @@ class Runner:
             elif event["event"] == "need":
                 self._needs[event["group"]] = (event["fixed_s"], event["wanted_s"])
             elif event["event"] == "trial":
-                self._store(_trial(event))
+                self._store(Trial.from_json(event["trial"]))
 
         job = self._job(replicate, cases, seconds)
         with Child("harness.worker", job, START_S, self._program) as child:
@@ -106,7 +106,7 @@ class Runner:
             "replicate": replicate,
             "seconds": seconds,
             "needs": self._needs,
-            "precise": self._settings.get("precise", PRECISE),
+            "target_precision": self._settings.get("target_precision", PRECISE),
             "watch": False,  # an earlier version's worker, as the base of an `ab`, asks for it
             "cases": [asdict(case) for case in cases],
         }
@@ -130,14 +130,6 @@ class Runner:
     def _store(self, trial: Trial) -> None:
         self._writer.append(trial)
         self._progress.trial(trial)
-
-
-def _trial(event: dict[str, Any]) -> Trial:
-    try:
-        return Trial.from_json(event["trial"])
-    except ValueError as error:
-        # A side of an `ab` is another version of this code.
-        raise HeadbenchError(f"a worker sent a trial that this headbench cannot read ({error})") from error
 
 
 def unmeasured(case: Case, replicate: int, outcome: Outcome, reason: str) -> Trial:

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from harness.clocks import LOWERED, Cooling
-from results.schema import THROTTLED, Timing
+from results.schema import THROTTLED, Stopped, Timing
 from results.statistics import mean_half_width, relative_half_width
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ processes, so that more of it in one process says nothing more."""
 
 @dataclass(slots=True)
 class Series:
-    """One case's samples in one mode, until its median is known to `precise` either way.
+    """One case's samples in one mode, until its median is known to `target_precision` either way.
 
     `cooling` hears of its clocks; `spent_s` is what its blocks took.
     """
@@ -43,16 +43,16 @@ class Series:
     mode: str
     bracket: Bracket
     cooling: Cooling
-    precise: float = PRECISE
+    target_precision: float = PRECISE
     spans_s: list[float] = field(default_factory=list)
     warmups: int = 0
     flags: dict[str, list[int]] = field(default_factory=dict)
     block_samples: list[int] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
-    stopped: str | None = None
+    stopped: Stopped | None = None
     spent_s: float = 0.0
+    block_clocks_mhz: list[float | None] = field(default_factory=list)
     _clocks_mhz: list[float] = field(default_factory=list)
-    _block_clocks_mhz: list[float] = field(default_factory=list)
 
     @property
     def used(self) -> list[float]:
@@ -77,29 +77,26 @@ class Series:
     def is_precise(self) -> bool:
         """Whether the median is known; only looked at every so many samples."""
         due = self.mode in STOPS_WHEN_PRECISE and len(self.used) % SAMPLES_TO_JUDGE == 0
-        return due and relative_half_width(self.used) <= self.precise
+        return due and relative_half_width(self.used) <= self.target_precision
 
     def end_block(self, reading: Reading, took_s: float) -> None:
         """Note the block, and stop when the answer is known or the stored series would grow without bound."""
         self.spent_s += took_s
         self.block_samples.append(len(self.spans_s) - sum(self.block_samples))
-        if self._clocks_mhz:
-            self._block_clocks_mhz.append(round(median(self._clocks_mhz), 1))
-            self._clocks_mhz.clear()
-        self.cooling.note(reading, self._block_clocks_mhz, took_s)
-        if self._block_clocks_mhz:  # measured during the samples; the driver's own figure may be 100 ms old
-            reading = reading.at_clock(self._block_clocks_mhz[-1])
         self.readings.append(reading)
+        self.block_clocks_mhz.append(round(median(self._clocks_mhz), 1) if self._clocks_mhz else None)
+        self._clocks_mhz.clear()
+        self.cooling.note(reading, self.block_clocks_mhz, took_s)
         if (
             len(self.block_samples) >= PRECISE_BLOCKS
             and self.is_precise()
-            and self.precision() <= self.precise
+            and self.precision() <= self.target_precision
         ):
-            self.stopped = "precise"
+            self.stopped = Stopped.PRECISE
         elif self.mode not in STOPS_WHEN_PRECISE and len(self.used) >= FIXED_SAMPLES:
-            self.stopped = "share spent"
+            self.stopped = Stopped.FIXED_NUMBER
         elif len(self.used) >= MOST_SAMPLES:
-            self.stopped = "limit"
+            self.stopped = Stopped.LIMIT
 
     def precision(self) -> float:
         """The median's relative half-width: the larger of what the samples' ranks and what the blocks say.
@@ -121,11 +118,11 @@ class Series:
 
         The median's interval narrows with the root of the number of samples.
         """
-        if not self.used or self.stopped in ("precise", "limit"):
+        if not self.used or self.stopped in (Stopped.PRECISE, Stopped.FIXED_NUMBER, Stopped.LIMIT):
             return self.spent_s
         samples = float(self.most_samples)
         if self.mode in STOPS_WHEN_PRECISE:
-            samples = min(samples, len(self.used) * (self.precision() / self.precise) ** 2)
+            samples = min(samples, len(self.used) * (self.precision() / self.target_precision) ** 2)
             samples = max(samples, PRECISE_BLOCKS * SAMPLES_TO_JUDGE)
         return self.spent_s * max(1.0, samples / len(self.used))
 
@@ -142,7 +139,7 @@ class Series:
             stopped=self.stopped,
             flags=self.flags | ({THROTTLED: throttled} if throttled else {}),
             block_samples=tuple(self.block_samples),
-            sm_clock_mhz=tuple(reading.sm_clock_mhz for reading in self.readings),
+            sm_clock_mhz=tuple(self._clocks()),
             power_w=tuple(reading.power_w for reading in self.readings),
             temperature_c=tuple(reading.temperature_c for reading in self.readings),
             clock_event_reasons=tuple(reading.clock_event_reasons for reading in self.readings),
@@ -154,9 +151,17 @@ class Series:
         before, last = self.spans_s[-2:]
         return last >= (1 - WARMING) * before or len(self.spans_s) >= MOST_WARMUPS
 
+    def _clocks(self) -> list[float | None]:
+        """Each block's clock: what was measured during its samples, or, where nothing ever was, the driver's.
+
+        Never a mixture: the driver's figure may be 100 ms old, and does not see what slows an SM down.
+        """
+        measured = any(mhz is not None for mhz in self.block_clocks_mhz)
+        return self.block_clocks_mhz if measured else [reading.sm_clock_mhz for reading in self.readings]
+
     def _throttled(self) -> list[int]:
         """The samples of blocks that ran clearly below this series' highest clock."""
-        clocks = [reading.sm_clock_mhz for reading in self.readings]
+        clocks = self._clocks()
         highest = max((mhz for mhz in clocks if mhz is not None), default=0.0)
         ends = accumulate(self.block_samples)
         return [

@@ -103,9 +103,9 @@ class _EagerBracket:
             call()
         self._synchronize()
         span_s = (self._clock() - start) * 1e-9 / self.calls_per_sample
-        return Sample(span_s, sm_clock_mhz=self._clock_since_stamp())
+        return Sample(span_s, sm_clock_mhz=self._sm_clock_mhz())
 
-    def _clock_since_stamp(self) -> float | None:
+    def _sm_clock_mhz(self) -> float | None:
         if self._gpu is None:
             return None
         self._gpu.record_end()

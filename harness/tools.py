@@ -33,7 +33,7 @@ class Tools:
     be laid at the right door; case None means the whole group. `missing_modes` maps a timing mode that this
     process does not have to its reason. `note_need(group, fixed_s, wanted_s)` tells the parent what a group
     took beside its sampling, and what its sampling would take if let. A mode ends when its median is known to
-    `precise` either way. `clock` reads seconds.
+    `target_precision` either way.
     """
 
     device: torch.device
@@ -48,8 +48,8 @@ class Tools:
     replicate: int
     seed: int
     cooling: Cooling
-    precise: float = PRECISE
-    clock: Callable[[], float] = time.monotonic
+    target_precision: float = PRECISE
+    clock_s: Callable[[], float] = time.monotonic
 
     def synchronize(self) -> None:
         """Wait for the device."""

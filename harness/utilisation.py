@@ -11,8 +11,6 @@ from results.schema import Utilisation
 if TYPE_CHECKING:
     from harness.timers import Call
 
-USUAL_WINDOW_S = 0.38
-"""About how long it takes until NVML has published a period that lies inside a window."""
 WINDOW_LIMIT_S = 2.5
 """Longer than two of the slowest sampling periods NVML uses."""
 BATCH_S = 5e-3

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import random
-import resource
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.channel import Channel
 from harness.needs import Need, shares
@@ -15,17 +13,9 @@ from harness.plugins import changed_plugin
 from results.schema import Case, Trial
 
 if TYPE_CHECKING:
-    import torch
-
-    from harness.nvml import Nvml
     from harness.plan import Group
-    from harness.state import PinnedState
     from harness.timers import Timer
     from harness.tools import Tools
-
-LONGEST_WARM_UP_S = 2.0
-WARMING = 0.01
-"""The GPU is warm when ten matmuls are no longer faster than the ten before by this share."""
 
 
 def main() -> None:
@@ -64,6 +54,7 @@ def _need(group: Group, known: dict[str, list[float]]) -> Need:
 def make_tools(channel: Channel) -> Tools:
     """Everything the groups share, the GPU warmed."""
     from harness.clocks import Cooling
+    from harness.device import open_device, open_nvml
     from harness.tools import Tools
     from variants.registry import discover
 
@@ -94,35 +85,8 @@ def make_tools(channel: Channel) -> Tools:
         replicate=job["replicate"],
         seed=job["seed"],
         cooling=Cooling(nvml.power_limit_w() if nvml else None),
-        precise=job["precise"],
+        target_precision=job["target_precision"],
     )
-
-
-def open_device(job: dict[str, Any]) -> tuple[torch.device, PinnedState]:
-    """The job's device, warmed or bounded, and the state it was found in: before plugins, which may change it."""
-    import torch
-
-    from harness.state import PinnedState
-
-    device = torch.device(job["device"])
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-        _warm(torch)
-    else:
-        _bound_memory(job["memory_bytes"])
-    return device, PinnedState(device)
-
-
-def open_nvml(job: dict[str, Any]) -> tuple[Nvml | None, str | None]:
-    """The job's GPU as NVML sees it, or why not."""
-    from harness.nvml import Nvml, NvmlUnavailable
-
-    if job["gpu_uuid"] is None:
-        return None, "NVML watches GPUs; this run is on the CPU"
-    try:
-        return Nvml.open(job["gpu_uuid"]), None
-    except NvmlUnavailable as error:
-        return None, str(error)
 
 
 def _timers(device: str) -> tuple[list[Timer], dict[str, str]]:
@@ -141,29 +105,6 @@ def _timers(device: str) -> tuple[list[Timer], dict[str, str]]:
     except KernelError as error:
         eager: list[Timer] = [EagerTimer(synchronize=torch.cuda.synchronize)]
         return eager, dict.fromkeys(("isolated", "graph"), str(error))
-
-
-def _warm(torch: Any) -> None:
-    """Lift the GPU from its idle clocks before anything is sampled: until a matmul no longer gets faster."""
-    square = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
-    end = time.monotonic() + LONGEST_WARM_UP_S
-    before_s = math.inf
-    while time.monotonic() < end:
-        start = time.perf_counter()
-        for _ in range(10):
-            square @ square
-        torch.cuda.synchronize()
-        taken_s = time.perf_counter() - start
-        if taken_s > (1 - WARMING) * before_s:
-            return
-        before_s = taken_s
-
-
-def _bound_memory(limit_bytes: int) -> None:
-    """Let an allocation beyond the machine's memory fail as one, instead of the system ending some process."""
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,9 @@ SAMPLE_COLUMNS = {
     "temperature_c": "float64",
     "clock_event_reasons": "float64",
 }
-"""A sample's columns. The last four are its block's, the reasons NVML's bit mask. `outcome` is its case's: times of a case found incorrect later are kept, and marked."""
+"""A sample's columns. The last four are its block's, the reasons NVML's bit mask.
+
+`outcome` is its case's: times of a case found incorrect later are kept, and marked."""
 
 
 def records_frame(standings: Iterable[Standing]) -> pd.DataFrame:

@@ -100,19 +100,19 @@ class Run:
             if case not in settled and (replicate, case) not in done
         ]
 
-    def unobserved(self) -> list[Case]:
-        """The cases with a time that some sensor has not watched yet, in plan order."""
-        observed: dict[Case, set[str]] = {}
-        for one in self.observations:
-            seen = {name for name in SENSORS if getattr(one, name) is not None}
-            observed.setdefault(one.case, set()).update(seen)
+    def unobserved(self) -> dict[str, list[Case]]:
+        """The cases with a time that a sensor has not watched yet, by sensor, in plan order."""
         timed = {trial.case for trial in self.trials if trial.outcome is Outcome.OK}
         failed = {trial.case for trial in self.trials if trial.outcome is not Outcome.OK}
-        return [
-            case
-            for case in self.manifest.cases
-            if case in timed - failed and len(observed.get(case, ())) < len(SENSORS)
-        ]
+        watched = {
+            sensor: {one.case for one in self.observations if getattr(one, sensor) is not None}
+            for sensor in SENSORS
+        }
+        lacking = {
+            sensor: [case for case in self.manifest.cases if case in timed - failed - cases]
+            for sensor, cases in watched.items()
+        }
+        return {sensor: cases for sensor, cases in lacking.items() if cases}
 
 
 @dataclass

@@ -43,6 +43,19 @@ class Outcome(StrEnum):
         return self in (Outcome.INCORRECT, Outcome.CRASHED, Outcome.TIMED_OUT)
 
 
+class Stopped(StrEnum):
+    """What ended a series of samples."""
+
+    PRECISE = "precise"
+    """Its median is known as well as was asked for."""
+    FIXED_NUMBER = "fixed number"
+    """It has as many samples as a mode that differs between processes is given."""
+    SHARE_SPENT = "share spent"
+    """Its time was over; schema 1 says so of a fixed number, too."""
+    LIMIT = "limit"
+    """It would have grown without bound."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """What was measured: stage × variant × shape × direction. Sizes are counts."""
@@ -83,7 +96,8 @@ class Timing:
     `precision` is the relative half-width of the median's 95 % interval within this process: the larger of what the
     samples' ranks say (below six samples half their range, which covers less: 75 % with three) and what the
     blocks' medians say.
-    `floor_s` is what an empty bracket reads on this GPU: published, never subtracted.
+    `resolution_s` is the timer's smallest step, `floor_s` what an empty bracket reads on this GPU: published,
+    never subtracted.
 
     Raises:
         ValueError: a sample is not a finite number, or more samples are warm-ups than there are.
@@ -95,7 +109,7 @@ class Timing:
     resolution_s: float | None = None
     floor_s: float | None = None
     precision: float | None = None
-    stopped: str | None = None
+    stopped: Stopped | None = None
     flags: dict[str, list[int]] = field(default_factory=dict)
     block_samples: tuple[int, ...] = ()
     sm_clock_mhz: tuple[float | None, ...] = ()

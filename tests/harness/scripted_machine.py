@@ -86,7 +86,7 @@ class ScriptedMachine:
             replicate=0,
             seed=0,
             cooling=Cooling(sleep=lambda seconds: self.clock.advance(seconds * SECOND)),
-            clock=lambda: self.clock() / SECOND,
+            clock_s=lambda: self.clock() / SECOND,
         )
         group = Group("qkv", SHAPE, tuple(case_of("qkv", name, SHAPE) for _, name in self.variants))
         with torch.inference_mode():

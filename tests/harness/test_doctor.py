@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from harness.clock_check import ColdCheck, read_floor, span_s
 from harness.doctor_command import _peaks
 from harness.fakes import ScriptedClock, ScriptedGpu
 from harness.gpu_timers import Bench, IsolatedTimer
 from harness.peaks import peaks_of_gpu
-from harness.self_check import ColdCheck, read_floor, span_s
 
 from .commands import headbench
 
 
 def copies(cold: float, hot: float, large: float) -> ColdCheck:
-    return ColdCheck(15 << 20, 480 << 20, cold, hot, large)
+    return ColdCheck(15 << 20, cold, hot, large)
 
 
 def test_a_small_copy_that_is_slow_cold_and_fast_hot_proves_the_flush():

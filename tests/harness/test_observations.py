@@ -130,7 +130,7 @@ def test_an_observer_that_cannot_start_is_one_message(tmp_path, monkeypatch):
 def test_on_a_cpu_each_sensor_says_why_it_has_nothing_and_no_process_is_started(tmp_path):
     with measured(tmp_path, builders.CPU_ENVIRONMENT) as writer:
         Observing(writer, Quiet()).run()
-        assert writer.run.unobserved() == []
+        assert writer.run.unobserved() == {}
         records = {record.case: record for record in load(writer.path).records()}
     assert records[A].utilisation.reason == "NVML watches GPUs; this run is on the CPU"
     assert records[A].dispatch.reason == "kernels are a GPU's; this run is on the CPU"

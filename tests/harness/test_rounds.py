@@ -88,7 +88,7 @@ def test_eager_takes_its_fixed_share_however_precise_it_is_and_leaves_the_rest_t
     bench = Bench()
     eager, isolated = (bench.series(constant(TICK), mode=mode) for mode in ("eager", "isolated"))
     bench.measure([eager, isolated], 1000 * TICK)
-    assert (eager.stopped, isolated.stopped) == ("share spent", "precise")
+    assert (eager.stopped, isolated.stopped) == ("fixed number", "precise")
     assert eager.block_samples == [FEWEST_WARMUPS + FIXED_SAMPLES // ROUNDS] + [FIXED_SAMPLES // ROUNDS] * (
         ROUNDS - 1
     )
@@ -170,7 +170,7 @@ def test_a_stored_series_does_not_grow_without_bound():
     noisy = bench.series(bimodal(TICK, 2 * TICK), "b", "isolated")
     bench.measure([eager, noisy], 1e9)
     assert [len(one.used) for one in (eager, noisy)] == [FIXED_SAMPLES, MOST_SAMPLES]
-    assert [one.stopped for one in (eager, noisy)] == ["share spent", "limit"]
+    assert [one.stopped for one in (eager, noisy)] == ["fixed number", "limit"]
 
 
 def test_a_clock_that_stands_still_does_not_loop_for_ever():
@@ -221,10 +221,10 @@ def test_the_order_depends_on_the_seed_alone():
 
 def test_flags_land_on_the_samples_they_mark_warm_ups_included():
     bench = Bench()
-    flags = {0: "released by timeout", 5: "throttled", 21: "throttled", 22: "released by timeout"}
+    flags = {0: "released_by_timeout", 5: "throttled", 21: "throttled", 22: "released_by_timeout"}
     one = bench.series(constant(TICK), flags=flags)
     bench.measure([one], 100 * TICK)
-    assert one.timing().flags == {"released by timeout": [0, 22], "throttled": [5, 21]}
+    assert one.timing().flags == {"released_by_timeout": [0, 22], "throttled": [5, 21]}
 
 
 def test_the_gpu_is_read_once_after_each_block_never_inside():
@@ -265,6 +265,20 @@ def test_a_clock_measured_with_the_samples_goes_before_the_drivers_which_may_be_
     assert one.timing().sm_clock_mhz[0] == 1980.0
     assert set(one.timing().sm_clock_mhz[1:]) == {1720.0}
     assert set(one.timing().power_w) == {650.0}
+
+
+def test_a_block_whose_clock_was_not_measured_has_none_and_makes_no_other_a_throttled_one():
+    bench = Bench()
+    clocks = iter([None] * 7 + [1755.0] * 5 + [None] * 5 + [1754.0] * 100)
+    one = bench.series(constant(TICK), sm_clock_mhz=lambda: next(clocks))
+    measure([one], 100 * TICK, random.Random(0), Surroundings(bench.clock, read=lambda: Reading(1980.0)))
+    timing = one.timing()
+    assert timing.sm_clock_mhz == (None, 1755.0, None, 1754.0, 1754.0)
+    assert timing.flags == {}
+    assert (
+        rested_s((1980.0, 300.0, [None]), (1980.0, 300.0, [None, 1755.0]), (1980.0, 300.0, [1755.0, None]))
+        == 0
+    )
 
 
 def test_samples_of_a_block_at_a_lowered_clock_are_flagged_and_kept():
@@ -372,7 +386,7 @@ def test_whatever_the_spans_and_the_budget_every_sample_has_its_block(spans, mod
         assert sum(timing.block_samples) == len(timing.span_s)
         assert len(timing.sm_clock_mhz) == len(timing.block_samples)
         assert FEWEST_SAMPLES <= len(timing.used_s) <= MOST_SAMPLES
-        assert timing.stopped in ("precise", "limit", "share spent")
+        assert timing.stopped in ("precise", "limit", "share spent", "fixed number")
     # Past its time the rounds only fill up to the fewest: warm-up, those, and the sample in hand.
     overrun = (FEWEST_WARMUPS + FEWEST_SAMPLES + 1) * 1.1 * len(modes) * sum(spans)
     assert bench.clock.now <= max(seconds, 0.0) + overrun

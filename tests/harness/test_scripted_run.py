@@ -18,7 +18,7 @@ def test_a_constant_kernel_gives_its_times_in_all_modes_and_nothing_else():
     assert times["graph"] == pytest.approx(40e-6, abs=1e-10)
     calls = machine.trials[0].timings["eager"].calls_per_sample
     assert times["eager"] == pytest.approx(40e-6 + LAUNCH_NS * 1e-9 / calls, abs=1e-10)
-    assert {one.stopped for one in found.sampling.values()} == {"precise", "share spent"}
+    assert {one.stopped for one in found.sampling.values()} == {"precise", "fixed number"}
     assert found.sampling["isolated"].precision == 0.0
     assert found.flags == ()
 

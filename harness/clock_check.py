@@ -28,7 +28,6 @@ class ColdCheck:
     """Bytes moved a second, read and written, by a small copy cold and hot and by a large one."""
 
     small_bytes: int
-    large_bytes: int
     cold_bytes_per_s: float
     hot_bytes_per_s: float
     large_bytes_per_s: float
@@ -47,7 +46,7 @@ class ColdCheck:
 class Floor:
     """What an empty bracket reads, the smallest step its times have, and the clock measured with them."""
 
-    floor_s: float
+    floor_s: float | None
     resolution_s: float
     sm_clock_mhz: float | None
 
@@ -66,16 +65,16 @@ def check_cold(timers: Sequence[Timer], l2_bytes: int) -> ColdCheck:
         return 2 * size / span_s(timer, lambda: target.copy_(source))
 
     small, large = l2_bytes // 4, 8 * l2_bytes
-    return ColdCheck(small, large, rate(isolated, small), rate(graph, small), rate(isolated, large))
+    return ColdCheck(small, rate(isolated, small), rate(graph, small), rate(isolated, large))
 
 
 def read_floor(timers: Sequence[Timer]) -> Floor:
-    """What the isolated timer published when it was made."""
+    """What the isolated timer published when it was made, and the clock of a few empty brackets of now."""
     isolated = next(timer for timer in timers if timer.mode == "isolated")
     bracket = isolated.bracket(lambda: None)
     clocks = [sample.sm_clock_mhz for sample in (bracket.sample() for _ in repeat(None, SAMPLES))]
     known = [mhz for mhz in clocks if mhz is not None]
-    return Floor(bracket.floor_s or 0.0, bracket.resolution_s, median(known) if known else None)
+    return Floor(bracket.floor_s, bracket.resolution_s, median(known) if known else None)
 
 
 def span_s(timer: Timer, call: Call) -> float:
