@@ -7,8 +7,12 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from harness.errors import INTERRUPTED
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 SIBLINGS = ("kernels", "variants", "results", "reports")
 
@@ -18,33 +22,63 @@ def main() -> None:
     foreign = foreign_package(Path(__file__).resolve().parent.parent)
     if foreign:
         sys.exit(_fail(foreign, 2))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for × and goes on
+    sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
     try:
         code = _run()
     except KeyboardInterrupt:
         code = _fail("interrupted before anything was measured", INTERRUPTED)
-    except BrokenPipeError:
-        code = 0  # the reader of our output went away, as in `| head`
-        _drop_output()
     except OSError as error:
         code = _fail(f"the system refused: {error}", 1)
         _drop_output()
     sys.exit(code)
 
 
+class Dropping(io.FileIO):
+    """Output whose reader may go away, as in `| head`: the rest is dropped, and the exit code is what it was."""
+
+    def write(self, data: Buffer, /) -> int:
+        """As of any file."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            _point_at_nothing(self.fileno())
+            return super().write(data)
+
+
+def _patient(stream: TextIO) -> TextIO:
+    """The same stream; an ASCII terminal shows ? for × and goes on, a reader that goes away ends nothing."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream  # none at all, or a test's
+    if stream not in (sys.__stdout__, sys.__stderr__):
+        stream.reconfigure(errors="replace")
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(Dropping(stream.fileno(), "wb", closefd=False)),
+        encoding=stream.encoding,
+        errors="replace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
 def _run() -> int:
+    import typer.main
     from typer.exceptions import TyperException
 
     from harness.cli import app
     from harness.errors import HeadbenchError
 
     try:
-        code = app(standalone_mode=False, prog_name="headbench") or 0
+        code = 0
+        try:
+            # Not `app()`: it makes codes of its own, without a word, of Ctrl-C and of a reader that went away.
+            with typer.main.get_command(app).make_context("headbench", sys.argv[1:]) as context:
+                context.command.invoke(context)
+        except typer.Exit as ended:
+            code = ended.exit_code
         if sys.stdout is not None:
             sys.stdout.flush()
-        return int(code)
+        return code
     except TyperException as error:
         return _fail(f"{_message(error)} (headbench --help tells more)", 2)
     except HeadbenchError as error:
@@ -54,7 +88,11 @@ def _run() -> int:
 def _drop_output() -> None:
     """Point stdout at nothing, so that Python's own exit does not stumble over what is still in its buffer."""
     if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _point_at_nothing(sys.stdout.fileno())
+
+
+def _point_at_nothing(file: int) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), file)
 
 
 def foreign_package(root: Path) -> str | None:

@@ -289,12 +289,24 @@ def test_one_replicate_says_that_it_has_no_interval(tmp_path):
     assert "no interval" in done.stdout
 
 
-def test_output_cut_off_by_its_reader_ends_quietly(tmp_path):
-    assert tiny_run(tmp_path, "--stage", "output", "--replicates", 1).returncode == 0
-    shell = f"{sys.executable} -m harness report {only_run(tmp_path)} | head -1"
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("report nvidia-h200/default", 0),
+        ("report nvidia-h200/default --json", 0),
+        ("compare nvidia-h200/default nvidia-h200/default", 0),
+        ("list --device cpu", 0),
+        ("--help", 0),
+        ("report /nowhere 2>&1", 2),
+    ],
+)
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_output_cut_off_by_its_reader_ends_quietly_with_the_code_it_would_have_had(arguments, code, reader):
+    shell = f"{sys.executable} -m harness {arguments} | {reader}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", shell], capture_output=True, text=True, env=environment(), check=True
+        ["bash", "-c", shell], capture_output=True, text=True, env=environment(), check=False
     )
+    assert done.returncode == code
     assert done.stderr == ""
 
 

@@ -1,0 +1,73 @@
+"""An interrupt before anything is measured: one line, exit 130, nothing left behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .commands import TINY, command, environment
+from .scripted_trees import scripted_checkout
+
+
+def children_of(parent: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, above = status.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue  # it ended while we looked
+        if int(above) == parent and state != "Z":
+            found.append(int(status.parent.name))
+    return found
+
+
+def interrupted(arguments: tuple[object, ...], number: int, cwd: Path, temporary: Path, announced: bool):
+    """The finished command, interrupted while its probe runs, or as soon as it has printed its plan."""
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
+        env={**environment(), "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    try:
+        if announced:
+            assert process.stdout is not None
+            while " about " not in process.stdout.readline():
+                assert process.poll() is None
+        else:
+            while not children_of(process.pid):
+                assert process.poll() is None
+                time.sleep(0.005)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return process.returncode, stderr, children_of(process.pid)
+
+
+@pytest.fixture
+def temporary(tmp_path):
+    (tmp_path / "temporary").mkdir()
+    return tmp_path / "temporary"
+
+
+@pytest.mark.parametrize(
+    ("tool", "number"),
+    [(tool, signal.SIGINT) for tool in ("run", "ab", "list", "doctor")]
+    + [(tool, signal.SIGTERM) for tool in ("run", "ab")],
+)
+def test_an_interrupt_while_the_machine_is_looked_at_ends_in_one_line(tmp_path, temporary, tool, number):
+    checkout = scripted_checkout(tmp_path / "checkout", {"sdpa": {}})
+    arguments = {
+        "run": ("run", *TINY, "--stage", "output", "--out", tmp_path / "runs"),
+        "ab": ("ab", "main", "--out", tmp_path / "runs"),
+        "list": ("list", "--device", "cpu"),
+        "doctor": ("doctor", "--device", "cpu"),
+    }[tool]
+    code, stderr, left = interrupted(arguments, number, checkout, temporary, announced=False)
+    assert (code, stderr) == (130, "headbench: interrupted before anything was measured\n")
+    assert not (tmp_path / "runs").exists()
+    assert not left
+    assert not list(temporary.iterdir())
