@@ -42,7 +42,7 @@ def read(where: str | Path) -> Run:
 def read_each(where: str | Path) -> list[Run]:
     """Every run that `where` means, oldest first and none merged: one, or all in a folder of runs.
 
-    What of a folder could not be read stands in the first run's notes.
+    What of a folder could not be read stands in the oldest run's notes.
 
     Raises:
         StoreError: as `read`.
@@ -52,8 +52,9 @@ def read_each(where: str | Path) -> list[Run]:
         runs, left_out = _read_all(folder)
     except OSError as error:
         raise refused("read", folder, error, "name another run") from None
+    runs.sort(key=lambda run: (run.manifest.created_utc, run.manifest.run_id))
     runs[0].notes += left_out
-    return sorted(runs, key=lambda run: (run.manifest.created_utc, run.manifest.run_id))
+    return runs
 
 
 def locate(where: str | Path) -> Path:
@@ -106,7 +107,7 @@ def _read_all(folder: Path) -> tuple[list[Run], list[str]]:
         return [load(folder)], []
     if is_session(folder):
         raise StoreError(
-            f"{folder} is an ab session, which is two runs: `headbench report` shows its verdicts; "
+            f"{folder} is an ab session, which is two runs: `python -m harness report` shows its verdicts; "
             f"to read one of them, name its base or its head folder"
         )
     if not (inside := runs_in(folder)):
@@ -146,7 +147,7 @@ def _nearest(path: Path) -> str:
     newest = [*list(siblings)[-3:], *references]
     if newest:
         return f": there are {', '.join(known[name] for name in newest)}"
-    return ": `headbench run` makes one"
+    return ": `python -m harness run` makes one"
 
 
 def _references() -> list[Path]:

@@ -144,7 +144,7 @@ def test_a_name_like_no_other_gets_what_there_is(reference, tmp_path):
 
 def test_where_there_is_no_run_at_all_the_way_to_one_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "REFERENCE", tmp_path / "none")
-    with pytest.raises(StoreError, match=r"no run at .*absent: `headbench run` makes one"):
+    with pytest.raises(StoreError, match=r"no run at .*absent: `python -m harness run` makes one"):
         read(tmp_path / "absent")
     with pytest.raises(StoreError, match=r"is not a run and holds none: it has no manifest\.json"):
         read(tmp_path)
@@ -201,12 +201,15 @@ def test_each_of_one_run_is_that_run(tmp_path):
     assert [run.path for run in read_each(path)] == [path]
 
 
-def test_what_cannot_be_read_of_a_folder_is_a_note_of_its_first_run(tmp_path):
-    stored(tmp_path, PLAN)
+def test_what_cannot_be_read_of_a_folder_is_a_note_of_its_oldest_run_whatever_its_name(tmp_path):
+    stored(tmp_path, replace(PLAN, run_id="a", created_utc="2026-01-02T00:00:00Z"))
+    stored(tmp_path, replace(PLAN, run_id="b", created_utc="2026-01-01T00:00:00Z"))
     (stored(tmp_path, replace(PLAN, run_id="damaged")) / "manifest.json").write_text("{")
-    (run,) = read_each(tmp_path)
-    assert len(run.notes) == 1
-    assert run.notes[0].startswith("left out: ")
+    oldest, newest = read_each(tmp_path)
+    assert oldest.manifest.run_id == "b"
+    assert len(oldest.notes) == 1
+    assert oldest.notes[0].startswith("left out: ")
+    assert newest.notes == []
 
 
 def test_each_run_of_an_empty_folder_is_refused(tmp_path):
