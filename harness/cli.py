@@ -297,7 +297,7 @@ def promote(
     """Make a committed reference of a run; one that is dirty, unverified or partial is refused."""
     from harness import promote_command
 
-    raise typer.Exit(promote_command.promote(run, name))
+    promote_command.make_reference(run, name)
 
 
 def _chosen(**formats: bool) -> list[str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
-from results.promote import promote as promoted
+from results.promote import promote
+from results.session import is_session
 from results.store import REFERENCE, StoreError, locate, read
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def promote(run: str, name: str) -> int:
-    """Copy the run at `run` to `results/reference/<gpu>/<name>/`; the exit code.
+def make_reference(run: str, name: str) -> None:
+    """Copy the run at `run` to `results/reference/<gpu>/<name>/`, and say how to show it.
 
     Raises:
         UsageError: headbench does not run from a checkout, there is no such run, or it cannot be a reference.
@@ -26,16 +27,14 @@ def promote(run: str, name: str) -> int:
         )
     try:
         _refuse_session(locate(run))
-        target = promoted(read(run), name, REFERENCE)
+        target = promote(read(run), name, REFERENCE)
     except StoreError as error:
         raise UsageError(str(error)) from error
     shown = target.relative_to(root)
-    print(f"promoted to {shown}: commit it, and show it with `headbench report {target.parent.name}/{name}`")
-    return 0
+    again = f"python -m harness report {target.parent.name}/{name}"
+    print(f"promoted to {shown}: commit it, and show it with `{again}`")
 
 
 def _refuse_session(folder: Path) -> None:
-    from results.paired import is_session
-
     if is_session(folder):
         raise UsageError(f"{folder} is an ab session, not a run: a reference is made of what `run` measured")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError, UsageError
 from harness.verdict_output import print_verdicts
-from results.paired import is_session, read_pairs
+from results.paired import read_pairs
+from results.session import is_session
 from results.store import Run, StoreError, locate, read
 
 if TYPE_CHECKING:

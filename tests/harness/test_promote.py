@@ -6,7 +6,7 @@ import pytest
 
 from harness import promote_command
 from harness.errors import UsageError
-from harness.promote_command import promote
+from harness.promote_command import make_reference
 from tests.results import builders
 from tests.results.test_promote import CLEAN
 
@@ -26,31 +26,31 @@ def test_it_says_where_the_reference_is_and_how_to_show_it(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = builders.stored(checkout / "runs", builders.manifest(environment=CLEAN))
-    assert promote(str(run), "first") == 0
+    make_reference(str(run), "first")
     assert (checkout / "results/reference/nvidia-h200/first/manifest.json").is_file()
     assert "promoted to results/reference/nvidia-h200/first" in (said := capsys.readouterr().out)
-    assert "headbench report nvidia-h200/first" in said
+    assert "`python -m harness report nvidia-h200/first`" in said
 
 
 def test_an_installation_that_is_no_checkout_is_refused(checkout: Path) -> None:
     (checkout / ".git").rmdir()
     with pytest.raises(UsageError, match="which is no checkout"):
-        promote("latest", "first")
+        make_reference("latest", "first")
 
 
 def test_a_run_that_cannot_be_a_reference_is_a_usage_error_with_the_reason(checkout: Path) -> None:
     run = builders.stored(checkout / "runs", builders.manifest())
     with pytest.raises(UsageError, match="it does not say which commit was measured"):
-        promote(str(run), "first")
+        make_reference(str(run), "first")
 
 
 def test_a_run_that_is_not_there_is_a_usage_error(checkout: Path) -> None:
     with pytest.raises(UsageError, match="no run at"):
-        promote(str(checkout / "nowhere"), "first")
+        make_reference(str(checkout / "nowhere"), "first")
 
 
 def test_an_ab_session_is_no_run(checkout: Path) -> None:
     for side in ("base", "head"):
         builders.stored(checkout / "session", builders.manifest(run_id=side, environment=CLEAN))
     with pytest.raises(UsageError, match="is an ab session, not a run"):
-        promote(str(checkout / "session"), "first")
+        make_reference(str(checkout / "session"), "first")
