@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from reports import units
 from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, UNSURE_MARK, short_title
-from reports.remarks import IMPLAUSIBLE, LEFT_OUT, outcome_label
-from reports.text import count, plain, shorten
+from reports.remarks import IMPLAUSIBLE, outcome_label
+from reports.text import plain, shorten
 from results.ranking import is_wide
 from results.schema import Outcome
+from results.words import counted
 
 if TYPE_CHECKING:
     from reports.content import Fastest, Report
@@ -84,7 +85,7 @@ def outcomes(report: Report) -> list[str]:
     counts = Counter(outcome_label(row.outcome) for row in report.rows)
     doubted = sum(row.implausible is not None for row in report.rows)
     return [
-        count(len(report.rows), "case"),
+        counted(len(report.rows), "case"),
         *(f"{n:,} {label}" for label, n in counts.most_common()),
         *([f"{doubted:,} implausibly fast"] if doubted else []),
     ]
@@ -101,7 +102,7 @@ def certainty(report: Report) -> str | None:
     noun = "group" if len(contested) == len(report.fastest) else "contested group"
     have = "has" if unclear == 1 else "have"
     return (
-        f"{unclear} of {count(len(contested), noun)} {have} no clear winner: "
+        f"{unclear} of {counted(len(contested), noun)} {have} no clear winner: "
         "close other programs, or take more --replicates (and a larger --budget)"
     )
 
@@ -130,7 +131,7 @@ def _gathered(report: Report, said: list[tuple[Standing, str, str | None]]) -> l
         fault = (label, plain(row.variant), shorten(reason))
         where.setdefault(fault, []).append(short_title(row.record.case, cases))
     return [
-        f"{label}: {variant} in {places[0] if len(places) == 1 else count(len(places), 'group')}: {reason}"
+        f"{label}: {variant} in {places[0] if len(places) == 1 else counted(len(places), 'group')}: {reason}"
         for (label, variant, reason), places in where.items()
     ]
 
@@ -141,7 +142,7 @@ def _machine(environment: dict[str, Any]) -> list[str]:
     cpu = environment.get("cpu") or {}
     return _known(
         cpu.get("name") or "a CPU of unknown name",
-        cpu.get("cores") and count(cpu["cores"], "core"),
+        cpu.get("cores") and counted(cpu["cores"], "core"),
         environment.get("platform"),
     )
 
@@ -178,8 +179,8 @@ def _software(manifest: Manifest) -> list[str]:
 
 def _measured(report: Report) -> list[str]:
     manifest = report.manifest
-    tried = sum(row.outcome not in (*LEFT_OUT, None) for row in report.rows)
-    cases = f"{tried:,} of {count(len(report.rows), 'case')} in {count(len(report.groups), 'group')}"
+    tried = sum(row.outcome is not None and not row.outcome.never_tried for row in report.rows)
+    cases = f"{tried:,} of {counted(len(report.rows), 'case')} in {counted(len(report.groups), 'group')}"
     if len(report.sources) > 1:
         return _known(cases, _merged(report.sources))
     budget_s, took_s = manifest.settings.get("budget_s"), report.took_s
@@ -188,7 +189,7 @@ def _measured(report: Report) -> list[str]:
         *([f"took {units.elapsed(took_s)}"] if took_s is not None else []),
     ]
     fresh = "in a fresh process" if manifest.replicates == 1 else "each a fresh process"
-    replicates = f"{count(manifest.replicates, 'replicate')}, {fresh}"
+    replicates = f"{counted(manifest.replicates, 'replicate')}, {fresh}"
     return _known(cases, replicates, ", ".join(spent), manifest.created_utc)
 
 
@@ -249,10 +250,10 @@ def _precision(report: Report) -> list[str]:
     eager = _unranked(report, "eager")
     wide = sum(map(is_wide, eager))
     return _known(
-        f"{within_1} of {count(len(times), 'ranked time')} within ± 1 %",
+        f"{within_1} of {counted(len(times), 'ranked time')} within ± 1 %",
         f"{within_5} within ± 5 %",
         f"the widest ± {units.interval(max(known))}",
-        wide and f"{wide} of {count(len(eager), 'eager time')} beyond ± 25 %, marked {UNSURE_MARK}",
+        wide and f"{wide} of {counted(len(eager), 'eager time')} beyond ± 25 %, marked {UNSURE_MARK}",
     )
 
 
@@ -265,7 +266,7 @@ def _verified(report: Report) -> list[str]:
     both = {"before", "after"} <= {check.when for checks in timed for check in checks}
     when = ", before and after timing" if both else ""
     return _known(
-        timed and f"{agreed:,} of {count(len(timed), 'timed case')} agree with the reference{when}",
+        timed and f"{agreed:,} of {counted(len(timed), 'timed case')} agree with the reference{when}",
         wrong and f"{wrong:,} {'disagrees and has' if wrong == 1 else 'disagree and have'} no time",
     )
 

@@ -10,7 +10,8 @@ from reports import headline
 from reports.columns import case_title, fastest_grid, group_grids
 from reports.launches import TITLE as LAUNCHES
 from reports.launches import launches_grid
-from reports.text import count, plain, shorten
+from reports.text import plain, shorten
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,7 +77,7 @@ def _closing(report: Report) -> Iterator[str]:
     yield bullets(f"note: {escape(shorten(note))}" for note in report.notes)
     failures = headline.failures(report)
     if failures:
-        yield f"**FAILED: {count(len(failures), 'case')}**"
+        yield f"**FAILED: {counted(len(failures), 'case')}**"
         yield bullets(map(escape, failures))
     doubts = headline.doubts(report)
     if doubts:
@@ -84,7 +85,7 @@ def _closing(report: Report) -> Iterator[str]:
         yield bullets(map(escape, doubts))
     path = shlex.quote(report.location)
     if report.unfinished:
-        yield f"Unfinished: {count(sum(report.unfinished.values()), 'trial')} missing; measure what is missing with"
+        yield f"Unfinished: {counted(sum(report.unfinished.values()), 'trial')} missing; measure what is missing with"
         yield bullets(
             escape(f"python -m harness run --resume {shlex.quote(folder)}") for folder in report.unfinished
         )

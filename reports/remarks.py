@@ -25,12 +25,8 @@ FROM_RUN = "from run"
 FLOOR_SHARE = 1 / 5
 """Where an empty bracket takes more of a sample than this, what brackets cost shows in the time."""
 
-
 THROTTLED_SHARE = 1 / 4
 """Where more samples than this ran at a clock below the case's highest, its time tells of heat as well."""
-
-LEFT_OUT = (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED)
-"""Outcomes of cases that were never tried."""
 
 Absence: TypeAlias = tuple[str, str, str]
 
@@ -101,7 +97,7 @@ def left_out_everywhere(groups: Sequence[Sequence[Standing]]) -> tuple[Remark, .
     """
     of_stage: dict[str, list[dict[Absence, None]]] = {}
     for rows in groups:
-        absent = dict.fromkeys(absence(row) for row in rows if row.outcome in LEFT_OUT)
+        absent = dict.fromkeys(absence(row) for row in rows if row.outcome and row.outcome.never_tried)
         kept = absent if len(absent) < len(rows) else {}
         of_stage.setdefault(rows[0].record.case.stage, []).append(kept)
     found: dict[tuple[str, str, str], list[str]] = {}

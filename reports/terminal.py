@@ -17,7 +17,8 @@ from reports.launches import launches_grid
 from reports.layout import Layout, fit, lines
 from reports.printer import Printer
 from reports.remarks import IMPLAUSIBLE
-from reports.text import count, plain, shorten
+from reports.text import plain, shorten
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +118,7 @@ def _closing(report: Report, out: Printer) -> None:
         out.wrapped(shorten(note), "yellow", label="note  ")
     failures = headline.failures(report)
     if failures:
-        out.line(f"FAILED: {count(len(failures), 'case')}", "bold red")
+        out.line(f"FAILED: {counted(len(failures), 'case')}", "bold red")
         for failure in failures:
             out.wrapped(failure, "red", label="  ")
     doubts = headline.doubts(report)
@@ -126,7 +127,7 @@ def _closing(report: Report, out: Printer) -> None:
         for doubt in doubts:
             out.wrapped(doubt, "yellow", label="  ")
     if report.unfinished:
-        missing = count(sum(report.unfinished.values()), "trial")
+        missing = counted(sum(report.unfinished.values()), "trial")
         out.line(f"unfinished: {missing} missing; measure what is missing with", "yellow")
         for folder in report.unfinished:
             out.line(f"  python -m harness run --resume {plain(shlex.quote(folder))}")

@@ -49,11 +49,6 @@ def pack(parts: Sequence[str], width: int) -> list[str]:
     return packed
 
 
-def count(number: int, noun: str) -> str:
-    """`1 case`, `3 cases`: the number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _visible(character: str) -> str:
     if unicodedata.category(character) in _UNPRINTABLE:
         return character.encode("unicode_escape", "backslashreplace").decode("ascii")

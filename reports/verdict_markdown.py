@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.markdown import bullets, escape, table
-from reports.text import count
 from reports.verdicts import from_comparisons
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def to_markdown(comparisons: Comparisons, limit: int = LIMIT) -> str:
     page.most([f"- {escape(line)}" for line in of.listed], 0, "sides")
     page.most([f"- {escape(reason)}" for reason in of.reasons], 0, "reasons")
     if of.table.lines:
-        page.say(f"<details>\n<summary>all of {count(len(of.table.lines), 'comparison')}</summary>")
+        page.say(f"<details>\n<summary>all of {counted(len(of.table.lines), 'comparison')}</summary>")
         page.most(table(of.table).split("\n"), 2, "comparisons")
         page.say("</details>")
     page.say(escape(of.method))

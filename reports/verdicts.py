@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from reports import units
 from reports.columns import Column, Grid, Line, short_title
-from reports.text import MISSING, count, listing, plain, shorten
+from reports.text import MISSING, listing, plain, shorten
 from results.schema import MODES
 from results.verdict import Verdict
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -92,10 +93,10 @@ def _sentence(of: Comparisons) -> tuple[str, str]:
     slower = of.regressions
     if slower:
         confirmed = ", confirmed in ten fresh pairs" if of.unit == "pairs" else ""
-        among = f"{count(len(guarded), 'guarded comparison')} {'is' if len(slower) == 1 else 'are'}"
+        among = f"{counted(len(guarded), 'guarded comparison')} {'is' if len(slower) == 1 else 'are'}"
         return f"REGRESSION: {len(slower)} of {among} slower{confirmed}", "regression"
     if of.failed:
-        return f"FAILED: {count(len(of.failed), 'case')} of the head; {_found(of, guarded)}", "failed"
+        return f"FAILED: {counted(len(of.failed), 'case')} of the head; {_found(of, guarded)}", "failed"
     found = Counter(row.verdict for row in guarded or of.rows)
     open_ = found[Verdict.UNDECIDED] or not of.comparable
     return _found(of, guarded), "undecided" if open_ else "fine"
@@ -111,7 +112,7 @@ def _found(of: Comparisons, guarded: Sequence[Comparison]) -> str:
         f"{found[verdict]:,} {verdict.value}" for verdict in (*ORDER, Verdict.INCOMPARABLE) if found[verdict]
     ]
     answer = "not everything is decided" if found[Verdict.UNDECIDED] else "no regression"
-    return f"{f'{answer}: ' if guarded else ''}of {count(len(rows), noun)} {', '.join(told)}"
+    return f"{f'{answer}: ' if guarded else ''}of {counted(len(rows), noun)} {', '.join(told)}"
 
 
 def _method(of: Comparisons) -> str:
@@ -209,4 +210,4 @@ def _listed(of: Comparisons) -> Iterable[str]:
     for side, cases in (("base", of.only_base), ("head", of.only_head)):
         if cases:
             keys = _named(tuple(case.key for case in cases))
-            yield f"only in {side}, not compared: {count(len(cases), 'case')}: {keys}"
+            yield f"only in {side}, not compared: {counted(len(cases), 'case')}: {keys}"

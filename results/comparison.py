@@ -7,15 +7,35 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from results.columns import IDENTITY_COLUMNS
 from results.verdict import Verdict, decide, widening
+from results.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pandas import DataFrame
 
-    from results.record import Record
     from results.schema import Case
+
+COLUMNS = {
+    **IDENTITY_COLUMNS,
+    "mode": "str",
+    "guarded": "bool",
+    "verdict": "str",
+    "ratio": "float64",
+    "low": "float64",
+    "high": "float64",
+    "confidence": "float64",
+    "base_s": "float64",
+    "head_s": "float64",
+    "base_count": "int64",
+    "head_count": "int64",
+    "reason": "str",
+    "needed": "Int64",
+    "confirmed": "boolean",
+}
+"""A row's columns: the case's, then the fields of `Comparison`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +105,12 @@ class Comparisons:
         """A row per case and mode: the case's fields, then those of `Comparison`; what is unknown is NaN."""
         import pandas as pd  # takes most of a second to import
 
-        columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         for row in self.rows:
             plain = asdict(row)
             for name, value in (plain.pop("case") | plain).items():
                 columns[name].append(value)
-        return pd.DataFrame(columns).astype(_COLUMNS)
+        return pd.DataFrame(columns).astype(COLUMNS)
 
 
 def bounds(
@@ -98,8 +118,8 @@ def bounds(
 ) -> tuple[float, float | None, float | None, float | None]:
     """(ratio, low, high, confidence) of the interval centre ± margin in logs; only a ratio where it is unbounded."""
     if not math.isfinite(margin):
-        return _exp(centre), None, None, None
-    return _exp(centre), _exp(centre - margin), _exp(centre + margin), confidence
+        return as_ratio(centre), None, None, None
+    return as_ratio(centre), as_ratio(centre - margin), as_ratio(centre + margin), confidence
 
 
 def timer_limits(centre: float, margin: float, resolution: float) -> str | None:
@@ -107,7 +127,7 @@ def timer_limits(centre: float, margin: float, resolution: float) -> str | None:
     wider = float(widening(resolution))
     if math.isfinite(wider) and str(decide(centre, margin - wider)) == Verdict.UNDECIDED:
         return None
-    return f"the timer's step is {100 * resolution:.1f} % of the time: nothing finer can be told"
+    return f"the timer's step is {percent(resolution)} of the time: nothing finer can be told"
 
 
 def mean_s(times_s: Iterable[float]) -> float:
@@ -115,50 +135,6 @@ def mean_s(times_s: Iterable[float]) -> float:
     return math.exp(fmean(math.log(one) for one in times_s))
 
 
-def percent(log_ratio: float) -> str:
-    """`1.2 %`: a log ratio as the change it stands for."""
-    return f"{100 * (_exp(log_ratio) - 1):.1f} %"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 run`, `3 runs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def ended(record: Record) -> str:
-    """`out of memory: why`: how a case ended that has no times, or `not measured`."""
-    outcome = record.outcome.value.replace("_", " ") if record.outcome else "not measured"
-    return f"{outcome}: {record.reason}"
-
-
-def _exp(log: float) -> float:
-    """e to the `log`; beyond 700 it would overflow, and such a ratio is as good as unbounded."""
-    return math.exp(min(log, 700.0))
-
-
-_COLUMNS = {
-    "stage": "str",
-    "variant": "str",
-    "direction": "str",
-    "batch": "int64",
-    "seq_len": "int64",
-    "d_model": "int64",
-    "n_head": "int64",
-    "head_dim": "int64",
-    "causal": "bool",
-    "dtype": "str",
-    "mode": "str",
-    "guarded": "bool",
-    "verdict": "str",
-    "ratio": "float64",
-    "low": "float64",
-    "high": "float64",
-    "confidence": "float64",
-    "base_s": "float64",
-    "head_s": "float64",
-    "base_count": "int64",
-    "head_count": "int64",
-    "reason": "str",
-    "needed": "Int64",
-    "confirmed": "boolean",
-}
+def as_ratio(log_ratio: float) -> float:
+    """e to the log ratio; beyond 700 it would overflow, and such a ratio is as good as unbounded."""
+    return math.exp(min(log_ratio, 700.0))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from results.columns import IDENTITY_COLUMNS
 from results.decomposition import decompose
 from results.record import newest
 from results.schema import MODES
@@ -16,19 +17,6 @@ if TYPE_CHECKING:
     from results.ranking import Standing
     from results.record import Record
     from results.schema import Case, Timing, Trial
-
-IDENTITY_COLUMNS = {
-    "stage": "str",
-    "variant": "str",
-    "direction": "str",
-    "batch": "int64",
-    "seq_len": "int64",
-    "d_model": "int64",
-    "n_head": "int64",
-    "head_dim": "int64",
-    "causal": "bool",
-    "dtype": "str",
-}
 
 RECORD_COLUMNS = {
     **IDENTITY_COLUMNS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.comparison import Comparison, Comparisons, counted, ended
+from results.comparison import Comparison, Comparisons
 from results.errors import StoreError
 from results.medians import medians
 from results.paired_case import FIRST, FRESH, LOOKED_AT, SECOND, PairedCase
@@ -18,6 +18,7 @@ from results.run import MANIFEST, Run, load
 from results.schema import MODES, Case, Outcome
 from results.session import SIDES, is_session
 from results.verdict import Verdict
+from results.words import counted, ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +26,12 @@ if TYPE_CHECKING:
 
     from results.record import Record
 
-__all__ = ["GUARDED", "PairedRuns", "is_session", "read_pairs"]
-
 GUARDED = ("isolated", "graph")
 """The modes that may fail a CI unless told otherwise: `eager` moves by a third between processes."""
 
-NEVER_TRIED = (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED)
 
-
-def read_pairs(folder: Path, guard: tuple[str, ...] | None = None) -> PairedRuns:
-    """The session in `folder`; `guard` replaces the modes that it was recorded with.
+def read_pairs(folder: Path) -> PairedRuns:
+    """The session in `folder`, with the guard that it was recorded with.
 
     Raises:
         StoreError: there is none, or a side of it is damaged; the message is one line.
@@ -42,7 +39,7 @@ def read_pairs(folder: Path, guard: tuple[str, ...] | None = None) -> PairedRuns
     if not is_session(folder):
         raise StoreError(f"{folder} is not an ab session: it lacks base/{MANIFEST} or head/{MANIFEST}")
     base, head = (load(folder / side) for side in SIDES)
-    return PairedRuns(base, head, _recorded_guard(base) if guard is None else guard)
+    return PairedRuns(base, head, _recorded_guard(base))
 
 
 @dataclass(frozen=True)
@@ -61,27 +58,27 @@ class PairedRuns:
         """The modes of `guard`; on a CPU, which has no other mode, `eager`."""
         return ("eager",) if self.base.manifest.environment.get("device") == "cpu" else self.guard
 
-    def pairs(self) -> list[PairedCase]:
+    def cases(self) -> list[PairedCase]:
         """Each case that both sides have, as far as it was measured; not those that failed on a side."""
         return list(self._paired(*self._records()))
 
     def open_cases(self) -> list[Case]:
         """The cases that a first look leaves undecided in a guarded mode, and that lack pairs 5 to 9."""
         return [
-            pair.case
-            for pair in self.pairs()
-            if pair.has(FIRST) and not pair.has(SECOND) and self._any(pair, Verdict.UNDECIDED, FIRST)
+            one.case
+            for one in self.cases()
+            if one.has(FIRST) and not one.has(SECOND) and self._any(one, Verdict.UNDECIDED, FIRST)
         ]
 
     def to_confirm(self) -> list[Case]:
         """The cases that are `slower` in a guarded mode and lack their ten fresh pairs."""
-        return [pair.case for pair in self.pairs() if not pair.has(FRESH) and self._any(pair, Verdict.SLOWER)]
+        return [one.case for one in self.cases() if not one.has(FRESH) and self._any(one, Verdict.SLOWER)]
 
     def comparisons(self) -> Comparisons:
         """A row for each case of both sides and each mode that a side was timed in, in plan order."""
         base, head = self._records()
         common = [case for case in base if case in head]
-        paired = {pair.case: pair for pair in self._paired(base, head)}
+        paired = {one.case: one for one in self._paired(base, head)}
         untried = [case for case in common if _untried(base[case]) and _untried(head[case])]
         rows = [
             row
@@ -120,13 +117,13 @@ class PairedRuns:
                     frozenset(base_tried.get(case, set()) & head_tried.get(case, set())),
                 )
 
-    def _any(self, pair: PairedCase, verdict: Verdict, replicates: range = LOOKED_AT) -> bool:
+    def _any(self, of: PairedCase, verdict: Verdict, replicates: range = LOOKED_AT) -> bool:
         """Whether these replicates say so in any guarded mode."""
-        return any(pair.verdict(mode, replicates) is verdict for mode in self.guarded)
+        return any(of.verdict(mode, replicates) is verdict for mode in self.guarded)
 
-    def _rows(self, pair: PairedCase) -> list[Comparison]:
-        shown = pair.modes() | set(self.guarded)
-        return [pair.row(mode, mode in self.guarded) for mode in MODES if mode in shown]
+    def _rows(self, of: PairedCase) -> list[Comparison]:
+        shown = of.modes() | set(self.guarded)
+        return [of.row(mode, mode in self.guarded) for mode in MODES if mode in shown]
 
     def _not_ok(self, case: Case, base: Record, head: Record) -> list[Comparison]:
         """A row for each guarded mode: a verdict was asked for in these."""
@@ -157,7 +154,7 @@ def _replicates(run: Run) -> dict[Case, set[int]]:
 
 
 def _untried(record: Record) -> bool:
-    return record.outcome in NEVER_TRIED
+    return record.outcome is not None and record.outcome.never_tried
 
 
 def _failed(record: Record) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from results.comparison import Comparison, bounds, mean_s, percent, timer_limits
+from results.comparison import Comparison, as_ratio, bounds, mean_s, timer_limits
 from results.medians import why_no_time
 from results.verdict import (
     CONFIDENCE,
@@ -19,6 +19,7 @@ from results.verdict import (
     log_ratios,
     pairs_needed,
 )
+from results.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -203,7 +204,7 @@ def _why_undecided(looked_at: Pairs, measured: int) -> str:
 
 
 def _why_unconfirmed(looked_at: Pairs, fresh: int) -> str:
-    first = f"slower by {percent(float(interval(looked_at.ratios)[0]))} at first"
+    first = f"slower by {percent(as_ratio(float(interval(looked_at.ratios)[0])) - 1)} at first"
     if fresh >= CONFIRMING:
-        return f"{first}, not confirmed in ten fresh pairs"
+        return f"{first}, not confirmed in {CONFIRMING} fresh pairs"
     return f"{first}, not confirmed: {fresh} of {CONFIRMING} fresh pairs measured"

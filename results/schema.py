@@ -42,6 +42,11 @@ class Outcome(StrEnum):
         """Whether this outcome is a fault that a run's exit code must show."""
         return self in (Outcome.INCORRECT, Outcome.CRASHED, Outcome.TIMED_OUT)
 
+    @property
+    def never_tried(self) -> bool:
+        """Whether the case was left out before anything of it ran."""
+        return self in (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED)
+
 
 class Stopped(StrEnum):
     """What ended a series of samples."""

@@ -95,7 +95,7 @@ class SelfCheck:
 
 def self_check(session: PairedRuns) -> SelfCheck:
     """What this session, whose sides are the same code, says of the machine it was measured on."""
-    cases = session.pairs()
+    cases = session.cases()
     verdicts = [
         pair.verdict(mode)
         for pair in cases

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MANY_DEGREES = 300
+"""Beyond so many degrees of freedom the expansion is exact to ten digits, and much faster than the sums."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -159,10 +162,6 @@ def _lower_rank(count: int, confidence: float) -> int:
 
 def _log_binomial(count: int, successes: int) -> float:
     return math.lgamma(count + 1) - math.lgamma(successes + 1) - math.lgamma(count - successes + 1)
-
-
-MANY_DEGREES = 300
-"""Beyond so many degrees of freedom the expansion is exact to ten digits, and much faster than the sums."""
 
 
 @lru_cache(maxsize=4096)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeAlias
 
-from results.comparison import Comparisons, counted
+from results.comparison import Comparisons
 from results.keys import SHAPE, differences
 from results.medians import medians
 from results.unpaired_case import LEAST_RUNS, InRun, UnpairedCase
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

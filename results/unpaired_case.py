@@ -12,10 +12,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from results import welch
-from results.comparison import Comparison, bounds, counted, ended, timer_limits
+from results.comparison import Comparison, bounds, timer_limits
 from results.medians import why_no_time
 from results.schema import MODES, Outcome
 from results.verdict import Verdict, decide, widening
+from results.words import counted, ended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +60,8 @@ class UnpairedCase:
     @property
     def untried(self) -> bool:
         """Whether neither side could run it at all."""
-        never = (Outcome.UNAVAILABLE, Outcome.UNSUPPORTED)
-        return all(one.record.outcome in never for one in (*self.base, *self.head))
+        outcomes = (one.record.outcome for one in (*self.base, *self.head))
+        return all(outcome is not None and outcome.never_tried for outcome in outcomes)
 
     @property
     def failed(self) -> bool:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports import content
-from reports.remarks import LEFT_OUT
 from results.schema import Outcome, Timing
 from results.store import read
 from tests.reports import runs
@@ -42,7 +41,7 @@ def test_a_rate_is_useful_work_over_the_time_and_a_share_of_the_dtype_s_peak() -
 
 def test_cases_without_a_time_come_last_by_outcome_and_the_unmeasured_at_the_very_end() -> None:
     rows = content.from_run(runs.every_outcome()).groups[0].rows
-    failed = [outcome for outcome in list(Outcome)[1:] if outcome not in LEFT_OUT]
+    failed = [outcome for outcome in list(Outcome)[1:] if not outcome.never_tried]
     assert [row.outcome for row in rows] == [Outcome.OK] * 3 + failed + [None]
     assert all(row.time is None for row in rows[3:])
 

@@ -41,7 +41,3 @@ def test_packing_breaks_lines_only_between_parts(parts: list[str], width: int) -
     packed = text.pack(parts, width)
     assert " · ".join(packed).split(" · ") == parts
     assert all(cell_len(line) <= width for line in packed)
-
-
-def test_a_count_agrees_with_its_noun() -> None:
-    assert [text.count(n, "case") for n in (0, 1, 2, 1234)] == ["0 cases", "1 case", "2 cases", "1,234 cases"]

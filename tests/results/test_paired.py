@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from results.errors import StoreError
-from results.paired import is_session, read_pairs
+from results.paired import read_pairs
 from results.schema import Outcome, Timing
+from results.session import is_session
 from results.verdict import Verdict
 from tests.results import builders
 from tests.results.sessions import NOISY, SLOWER, STEADY, runs, session, side_trials, stored, trial
@@ -83,7 +84,7 @@ def test_a_slower_that_fresh_pairs_do_not_confirm_is_undecided():
     row = only_row(session({CASE: (*SLOWER, *[1.0] * 5, *STEADY, *STEADY)}))
     assert row.verdict is Verdict.UNDECIDED
     assert row.confirmed is False
-    assert row.reason == "slower by 3.0 % at first, not confirmed in ten fresh pairs"
+    assert row.reason == "slower by 3.0 % at first, not confirmed in 10 fresh pairs"
 
 
 def test_confirmation_can_follow_the_first_look_at_once():
@@ -257,10 +258,9 @@ def test_a_session_is_read_back_as_it_was(tmp_path):
     assert (read.comparisons().base, read.comparisons().head) == ("main", "working tree")
 
 
-def test_the_guard_of_a_session_is_recorded_and_can_be_replaced(tmp_path):
+def test_the_guard_of_a_session_is_recorded(tmp_path):
     folder = stored(tmp_path, replace(session({CASE: STEADY}), guard=("eager", "graph")))
     assert read_pairs(folder).guard == ("eager", "graph")
-    assert read_pairs(folder, guard=("graph",)).guard == ("graph",)
 
 
 @pytest.mark.parametrize("missing", ["base", "head"])

@@ -8,6 +8,11 @@ from results.schema import Manifest, Outcome, Timing, Trial
 from tests.results.builders import case, manifest, timing, trial, verification
 
 
+def test_an_outcome_is_a_fault_or_was_never_tried_or_neither():
+    assert [one.value for one in Outcome if one.failed] == ["incorrect", "crashed", "timed_out"]
+    assert [one.value for one in Outcome if one.never_tried] == ["unsupported", "unavailable"]
+
+
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_a_trial_survives_json(outcome):
     one = trial(outcome=outcome)
