@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-HIDDEN = (
-    "the headbench fixture cannot be used here: this project has a package named 'harness', which hides "
-    "headbench's own"
-)
+HIDDEN = "the headbench fixture cannot be used here: this project has a package named {!r}, which hides headbench's own"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,5 +35,5 @@ def _plugin(config: pytest.Config) -> object:
     try:
         from harness.pytest_plugin import Measuring
     except ImportError:
-        return StandIn(HIDDEN)
+        return StandIn(HIDDEN.format("harness"))
     return Measuring()

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
 SIBLINGS = ("kernels", "variants", "results", "reports")
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
     """The console script. Every fault a user can cause ends in one line on stderr."""
-    foreign = foreign_package(Path(__file__).resolve().parent.parent)
-    if foreign:
-        sys.exit(_fail(foreign, 2))
+    if foreign := foreign_package():
+        ours = ROOT / foreign[0] / "__init__.py"
+        told = f"package {foreign[0]!r} would be imported from {foreign[1]}, headbench's own is {ours}"
+        way_out = "run from another folder, or install headbench in a virtual environment of its own"
+        sys.exit(_fail(f"{told}: {way_out}", 2))
     sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
     try:
         code = _run()
@@ -95,17 +98,13 @@ def _point_at_nothing(file: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), file)
 
 
-def foreign_package(root: Path) -> str | None:
-    """One line when a package of ours would be imported from elsewhere: the five names are common."""
+def foreign_package() -> tuple[str, str] | None:
+    """(name, where it lies) of a package that would be imported in place of ours: the five names are common."""
     for name in SIBLINGS:
         spec = importlib.util.find_spec(name)
-        ours = root / name / "__init__.py"
         found = Path(spec.origin).resolve() if spec and spec.origin else None
-        if found != ours:
-            return (
-                f"package {name!r} would be imported from {found or 'nowhere'}, headbench's own is {ours}: "
-                f"run from another folder, or install headbench in a virtual environment of its own"
-            )
+        if found != ROOT / name / "__init__.py":
+            return name, str(found or "nowhere")
     return None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from harness.errors import HeadbenchError
+from harness.fixture_arguments import check
 from harness.one_case import SHORTEST_S, Settings, measure_case, mode_of
 from harness.request import QUICK_MODEL, Selection
 from results.exchange import every_sample
@@ -72,11 +73,13 @@ class Headbench:
         A case that cannot be measured here skips the test, one that is wrong, crashes or hangs fails it.
         """
         __tracebackhide__ = True
+        given = locals()
         if self._used:
             _fail("headbench was called twice: pytest-benchmark takes one benchmark a test")
         self._used = True
         measuring = self._benchmark.enabled
         try:
+            check(given)
             selection = Selection(
                 stages=(stage,),
                 variants=(variant,),

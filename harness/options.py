@@ -10,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from harness.request import Selection
 
+LARGEST_SEED = 2**31
+
 # Every option's name is given: typer 0.27 would take a metavar for one.
 
 
@@ -63,7 +65,10 @@ Silence = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**31, help="Seed of the inputs and of every order.", metavar="N")
+    int,
+    typer.Option(
+        "--seed", min=0, max=LARGEST_SEED, help="Seed of the inputs and of every order.", metavar="N"
+    ),
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder that runs go to, one folder each.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]

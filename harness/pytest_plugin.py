@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_headbench import HIDDEN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -104,6 +106,10 @@ class Measuring:
                 "headbench measures one case at a time, and pytest-xdist runs several tests at once: "
                 "add -n 0, or --benchmark-disable to verify without measuring"
             )
+        from harness.__main__ import foreign_package
+
+        if foreign := foreign_package():
+            _fail(HIDDEN.format(foreign[0]))
         from harness.headbench_fixture import Headbench
 
         marker = request.node.get_closest_marker("benchmark")

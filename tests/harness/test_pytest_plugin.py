@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import inspect
 import json
 import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.__main__ import SIBLINGS
 from harness.pytest_plugin import RoundClock
 from tests.harness.commands import ROOT
 from tests.harness.pytest_sessions import Session
@@ -171,6 +173,44 @@ def test_what_does_not_fit_fails_in_one_line(session: Session) -> None:
     assert "During handling" not in done.stdout
 
 
+def test_an_argument_of_another_kind_fails_in_one_line_that_names_it(session: Session) -> None:
+    told = {
+        "head_dim='64'": "head_dim='64' does not fit: a whole number would do, as in head_dim=64",
+        "batch=True": "batch=True does not fit: a whole number",
+        "n_head=[12]": "n_head=[12] does not fit: a whole number",
+        "seq_len=1.5": "seq_len=1.5 does not fit: a whole number",
+        "replicates='3'": "replicates='3' does not fit: a whole number",
+        "model=120": "model=120 does not fit: text would do",
+        "dtype=('bf16',)": "dtype=('bf16',) does not fit: text would do",
+        "mask=True": "mask=True does not fit: text would do",
+        "mode=1": "mode=1 does not fit: text would do",
+        "device=0": "device=0 does not fit: text would do",
+        "budget_s='9s'": "budget_s='9s' does not fit: seconds would do, as in budget_s=60",
+        "budget_s=float('nan')": "budget_s=nan is not a time",
+        "seed=-1": "seed=-1 does not fit: a whole number from 0 to 2147483648 would do",
+        "seed=2**31 + 1": "seed=2147483649 does not fit",
+        "seed=None": "seed=None does not fit",
+        "plugins='abc'": "plugins='abc' does not fit: a list of paths would do",
+        "plugins=[1]": "plugins=[1] does not fit: a list of paths would do",
+        "plugins=None": "plugins=None does not fit: a list of paths would do",
+    }
+    session.write("".join(ASKING.format(asked).replace("fused(", f"n{n}(") for n, asked in enumerate(told)))
+    done = session.run()
+    assert f"{len(told)} failed" in done.stdout
+    for message in told.values():
+        assert message in done.stdout
+    assert "Error" not in done.stdout
+    assert "Traceback" not in done.stdout
+    assert session.looks() == 0
+
+
+def test_every_argument_of_the_fixture_has_a_rule() -> None:
+    from harness.fixture_arguments import RULES
+    from harness.headbench_fixture import Headbench
+
+    assert RULES.keys() == inspect.signature(Headbench.__call__).parameters.keys() - {"self"}
+
+
 def test_a_test_s_own_marker_keeps_its_group_and_its_rounds(session: Session) -> None:
     session.write("import pytest\n@pytest.mark.benchmark(group='mine', min_rounds=4)" + ASKING.format(""))
     (benchmark,) = session.benchmarks()["benchmarks"]
@@ -222,13 +262,16 @@ def test_without_pytest_benchmark_plain_tests_pass_and_the_fixture_says_what_is_
     assert "the headbench fixture needs pytest-benchmark: pip install pytest-benchmark" in done.stdout
 
 
-def test_a_project_with_a_package_harness_of_its_own_runs_its_tests(session: Session) -> None:
-    session.write(ONE_AND_PLAIN, scripted=False)
-    (session.folder / "harness").mkdir()
-    (session.folder / "harness" / "__init__.py").touch()
+@pytest.mark.parametrize("name", ["harness", *SIBLINGS])
+def test_a_project_with_a_package_of_one_of_our_names_runs_its_tests(session: Session, name: str) -> None:
+    session.write(f"import {name}\n{ONE_AND_PLAIN}    assert {name}.THEIRS\n", scripted=False)
+    (session.folder / name).mkdir()
+    (session.folder / name / "__init__.py").write_text("THEIRS = True\n")
     done = session.run()
-    assert "1 passed, 1 error" in done.stdout
-    assert "has a package named 'harness', which hides headbench's own" in done.stdout
+    assert "1 passed, " in done.stdout
+    assert " 1 error in " in done.stdout
+    assert f"has a package named '{name}', which hides headbench's own" in done.stdout
+    assert "ModuleNotFoundError" not in done.stdout
 
 
 def test_a_session_that_does_not_use_it_imports_nothing_of_ours_but_the_plugin(session: Session) -> None:
