@@ -10,6 +10,7 @@ from reports import content, markdown
 from reports.github_action_benchmark import to_github_action_benchmark
 from reports.junit import to_junit
 from reports.pytest_benchmark import to_pytest_benchmark
+from reports.text import csv
 from results.codec import encode
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def to_csv(run: Run) -> str:
     """The run's frame, a row per case under the names of its columns; an empty cell is a missing value."""
-    return str(run.frame().to_csv(index=False))
+    return csv(run.frame())
 
 
 def to_json(run: Run) -> str:

@@ -10,6 +10,8 @@ from rich.cells import cell_len
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pandas import DataFrame
+
 MISSING = "–"
 
 REASON_CHARACTERS = 400
@@ -23,7 +25,20 @@ def plain(text: object) -> str:
 
     A reason may quote whatever a variant printed: escape codes, bidirectional overrides, lone surrogates.
     """
-    return "".join(map(_visible, " ".join(str(text).split())))
+    return visible(" ".join(str(text).split()))
+
+
+def visible(text: str) -> str:
+    """`text` with every invisible or control character, line breaks among them, written as an escape."""
+    return "".join(map(_visible, text))
+
+
+def csv(frame: DataFrame) -> str:
+    """The table as CSV, a line per row: no text breaks a line or reaches a terminal as a control code."""
+    shown = frame.apply(
+        lambda column: column.map(visible, na_action="ignore") if column.dtype.kind == "O" else column
+    )
+    return str(shown.to_csv(index=False))
 
 
 def shorten(text: object, limit: int = REASON_CHARACTERS) -> str:

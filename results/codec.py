@@ -97,7 +97,10 @@ def _items(kind: Any, data: object, place: str) -> list[Any]:
 
 
 def _mapping(kind: Any, data: object, place: str) -> dict[str, Any]:
-    return {key: _value(kind, one, f"{place}[{shortened(key)}]") for key, one in _object(data, place).items()}
+    return {
+        _text(key): _value(kind, one, f"{place}[{shortened(key)}]")
+        for key, one in _object(data, place).items()
+    }
 
 
 def _object(data: object, place: str) -> dict[str, Any]:
@@ -122,7 +125,12 @@ def _scalar(kind: type, data: object, place: str) -> object:
         raise _wrong(place, data, "a finite number")
     if type(data) is int and abs(data) > LARGEST_INT:
         raise ValueError(f"{place} is a whole number beyond 64 bits")
-    return data
+    return _text(data) if isinstance(data, str) else data
+
+
+def _text(data: str) -> str:
+    """The text with half a surrogate pair, which JSON can hold and no other format can, written as an escape."""
+    return data.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 _NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}

@@ -15,11 +15,14 @@ from markdown_it import MarkdownIt
 
 from reports import export, markdown
 from reports.text import plain
+from results.run import load
 from results.schema import Outcome
 from tests.reports import runs
 from tests.results import builders
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from results.run import Run
 
 HOSTILE = "a|b `c` <script>alert(1)</script> [x](https://y) @name #12 *bold* \\| _em_ $x$\nnext"
@@ -43,6 +46,28 @@ def test_csv_has_a_row_per_case_under_the_frame_s_names() -> None:
     assert float(fused["isolated_s"]) == pytest.approx(191.382e-6, rel=1e-5)
     (absent,) = (row for row in rows if row["variant"] == "is_unavailable")
     assert absent["isolated_s"] == ""
+
+
+CONTROLS = "\x1b[31mred\x1b[0m\rover\nnext\x00 \u202egnp"
+
+
+def test_csv_keeps_every_text_on_its_line_and_shows_control_characters_as_escapes() -> None:
+    of = runs.run([runs.failed("fused", Outcome.CRASHED, CONTROLS), *runs.gpu_trials({"per_head": 1e-4})])
+    written = export.to_csv(of)
+    assert all(character.isprintable() or character == "\n" for character in written)
+    assert written.count("\n") == 3
+    (row, _) = csv.DictReader(io.StringIO(written))
+    assert row["reason"] == r"\x1b[31mred\x1b[0m\rover\nnext\x00 \u202egnp"
+
+
+def test_a_stored_run_with_broken_unicode_can_be_exported_everywhere(tmp_path: Path) -> None:
+    of = runs.run(
+        [runs.failed("fu\ud800sed", Outcome.CRASHED, "half \udc80"), *runs.gpu_trials({"sdpa": 1e-4})]
+    )
+    path = builders.stored(tmp_path, of.manifest, of.trials)
+    for name, write in export.WRITERS.items():
+        assert write(load(path)).encode(), name
+    assert r"fu\ud800sed" in export.to_csv(load(path))
 
 
 def test_json_holds_the_manifest_and_every_record() -> None:

@@ -7,7 +7,10 @@ import pytest
 
 from reports.export import to_parquet
 from results.frame import RECORD_COLUMNS
+from results.run import load
+from results.schema import Outcome
 from tests.reports import runs
+from tests.results import builders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,3 +40,10 @@ def test_a_file_that_is_there_is_replaced(tmp_path: Path) -> None:
     to_parquet(runs.gpu_run(), path)
     to_parquet(runs.cpu_run(), path)
     assert set(pd.read_parquet(path)["dtype"]) == {"fp32"}
+
+
+def test_a_stored_run_with_broken_unicode_is_written(tmp_path: Path) -> None:
+    of = runs.run([runs.failed("fused", Outcome.CRASHED, "half \udc80"), *runs.gpu_trials({"sdpa": 1e-4})])
+    to_parquet(load(builders.stored(tmp_path, of.manifest, of.trials)), tmp_path / "run.parquet")
+    table = parquet.read_table(tmp_path / "run.parquet")
+    assert table["reason"].to_pylist()[0] == r"half \udc80"

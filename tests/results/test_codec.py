@@ -86,3 +86,14 @@ def test_what_json_does_not_have_is_not_known():
     plain = encode({"a": math.nan, "b": [math.inf, (1.0, -math.inf)], "c": "nan"})
     assert plain == {"a": None, "b": [None, [1.0, None]], "c": "nan"}
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def test_half_a_surrogate_pair_becomes_an_escape_wherever_text_is_typed():
+    stored = {**GOOD, "marks": {"la\ud800te": [0]}}
+    assert decode(Tree, stored).marks == {"la\\ud800te": [0]}
+
+    @dataclass(frozen=True)
+    class Named:
+        name: str
+
+    assert decode(Named, {"name": "\udcff µ 🙂"}).name == "\\udcff µ 🙂"
