@@ -1,4 +1,7 @@
-"""A git repository that is read and never written to: no worktree is added, no index, ref or file of it changes."""
+"""A git repository that is read: no worktree is added, no index, ref or file of it changes.
+
+What git or its filters fetch on their own, as in a partial clone or for LFS, they keep where they always do.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from harness.errors import UsageError, shown
+from harness.errors import HeadbenchError, UsageError, shown
 
 LONGEST = 300
 
@@ -70,7 +73,7 @@ class Repository:
         Not `git archive`, which leaves out what .gitattributes says no release should hold, such as tests.
 
         Raises:
-            UsageError: git refuses.
+            HeadbenchError: git refuses, or the disk is full; the message is git's.
         """
         own_index = {"GIT_INDEX_FILE": str(index)}
         self._ask("read-tree", commit, variables=own_index)
@@ -90,7 +93,7 @@ class Repository:
     def _ask(self, *arguments: str, variables: dict[str, str] | None = None) -> bytes:
         done = _git(self.top, *arguments, variables=variables)
         if done.returncode:
-            raise UsageError(f"git {arguments[0]} fails in {self.top}: {_in_one_line(done.stderr)}")
+            raise HeadbenchError(f"git {arguments[0]} fails in {self.top}: {_in_one_line(done.stderr)}")
         return done.stdout
 
 
@@ -106,8 +109,10 @@ def _git(
             capture_output=True,
             check=False,
         )
-    except FileNotFoundError as error:
-        raise UsageError("git cannot be found: install it, or put it on the PATH") from error
+    except OSError as error:
+        raise UsageError(
+            f"git cannot be run ({error.strerror}): install it, or put it on the PATH"
+        ) from error
 
 
 def _in_one_line(said: bytes) -> str:

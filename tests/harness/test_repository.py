@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import HeadbenchError, UsageError
 from harness.repository import Repository
 
 from .scripted_trees import commit_all, git, repository, write
@@ -135,8 +135,25 @@ def test_no_repository_and_no_git_are_told_apart(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"no working tree around .*: change into the checkout"):
         Repository.around(tmp_path)
     monkeypatch.setenv("PATH", os.fspath(tmp_path))
-    with pytest.raises(UsageError, match="git cannot be found"):
+    with pytest.raises(UsageError, match=r"git cannot be run \(No such file or directory\): install it"):
         Repository.around(tmp_path)
+
+
+def test_a_git_that_cannot_be_run_is_as_good_as_none(tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("no program\n")
+    monkeypatch.setenv("PATH", os.fspath(tmp_path))
+    for mode, why in ((0o644, "Permission denied"), (0o755, "Exec format error")):
+        (tmp_path / "git").chmod(mode)
+        with pytest.raises(UsageError, match=rf"git cannot be run \({why}\): install it"):
+            Repository.around(tmp_path)
+
+
+def test_an_export_that_the_disk_refuses_is_no_wrong_usage(checkout, tmp_path):
+    one = Repository.around(checkout)
+    (tmp_path / "taken").write_text("a file where the folder should go")
+    with pytest.raises(HeadbenchError, match="git checkout-index fails in") as refused:
+        one.export(one.commit_of("HEAD"), tmp_path / "taken", tmp_path / "index")
+    assert refused.value.exit_code == 1
 
 
 def test_what_git_refuses_is_told_with_the_way_out_that_git_knows(checkout, monkeypatch):
