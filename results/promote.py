@@ -7,10 +7,11 @@ import shutil
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from results.errors import StoreError, refused
 from results.exchange import machine_slug
+from results.medians import medians, why_no_time
 from results.merged import MergedRun
 from results.run import MANIFEST, TRIALS
 from results.schema import Outcome
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from results.run import Run
-    from results.schema import Trial
+    from results.schema import Manifest, Trial
 
 CHECKS = {"before", "after"}
 """The verifications that a timed case has passed: before any timing, and after it with fresh inputs."""
@@ -65,12 +66,36 @@ def promote(run: Run, name: str, references: Path) -> Path:
 
 
 def _objections(run: Run) -> Iterator[str]:
-    manifest = run.manifest
+    yield from _of_origin(run.manifest)
+    yield from _of_plan(run)
+    yield from _of_trials(run)
+
+
+def _of_origin(manifest: Manifest) -> Iterator[str]:
+    """What of its code and its machine others could not find again; a manifest may be damaged."""
     git = manifest.environment.get("git")
-    if not git:
+    if not isinstance(git, dict) or not isinstance(git.get("commit"), str):
         yield "it does not say which commit was measured"
     elif git.get("clean") is not True:
         yield "it was measured from a dirty tree: commit, then measure again"
+    if manifest.settings.get("plugins"):
+        yield "it measured plugins, whose code is in no commit of headbench: measure without --plugin"
+    if not _names_machine(manifest.environment):
+        yield "it does not name the GPU that it was measured on"
+
+
+def _names_machine(environment: dict[str, Any]) -> bool:
+    gpu = environment.get("gpu")
+    if gpu is None:
+        return environment.get("device") == "cpu"
+    name = gpu.get("name") if isinstance(gpu, dict) else None
+    return isinstance(name, str) and bool(name.strip())
+
+
+def _of_plan(run: Run) -> Iterator[str]:
+    manifest = run.manifest
+    if "ab" in manifest.settings:
+        yield "it is a side of an ab session: a reference is made of what `run` measured"
     if "--quick" in manifest.command:
         yield "it is a --quick run: measure without --quick"
     elif manifest.replicates == 1:
@@ -79,6 +104,9 @@ def _objections(run: Run) -> Iterator[str]:
         yield "it has no cases"
     if missing := len(run.missing()):
         yield f"trials are missing, {missing} of them: measure them with `run --resume {run.path}`"
+
+
+def _of_trials(run: Run) -> Iterator[str]:
     failed = Counter(trial.outcome.value for trial in run.trials if trial.outcome.failed)
     yield from (f"trials are {outcome}, {count} of them" for outcome, count in failed.items())
     timed = [trial for trial in run.trials if trial.outcome is Outcome.OK]
@@ -87,6 +115,14 @@ def _objections(run: Run) -> Iterator[str]:
     if unverified := [trial for trial in timed if not _verified(trial)]:
         first = unverified[0].case.key
         yield f"trials are not verified before and after timing, {len(unverified)} of them: the first is of {first}"
+    if untimed := [trial for trial in timed if not _has_time(trial)]:
+        yield f"trials are ok without a time, {len(untimed)} of them: the first is of {untimed[0].case.key}"
+
+
+def _has_time(trial: Trial) -> bool:
+    (of_case,) = medians([trial]).values()
+    found = [median for mode in of_case.values() for median in mode.values()]
+    return bool(found) and why_no_time("it", found) is None
 
 
 def _verified(trial: Trial) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from results.errors import StoreError
 from results.promote import objections, promote
 from results.run import MANIFEST, TRIALS, load
-from results.schema import Outcome
+from results.schema import Outcome, Timing
 from results.store import read
 from tests.results import builders
 
@@ -37,8 +37,12 @@ def test_a_whole_verified_run_of_a_clean_commit_becomes_a_reference(tmp_path: Pa
     assert [path.name for path in target.parent.iterdir()] == ["first"]
 
 
-def with_git(git: dict[str, Any] | None) -> dict[str, Any]:
+def with_git(git: Any) -> dict[str, Any]:
     return {"environment": {**CLEAN, "git": git}}
+
+
+def with_gpu(gpu: Any) -> dict[str, Any]:
+    return {"environment": {**CLEAN, "gpu": gpu}}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +51,14 @@ def with_git(git: dict[str, Any] | None) -> dict[str, Any]:
         (with_git(None), "it does not say which commit was measured"),
         (with_git({"commit": "01a299b", "clean": False}), "it was measured from a dirty tree"),
         (with_git({"commit": "01a299b", "clean": None}), "it was measured from a dirty tree"),
+        *((with_git(git), "which commit") for git in ("x", [1], 5, {}, {"commit": None, "clean": True})),
+        *(
+            (with_gpu(gpu), "it does not name the GPU")
+            for gpu in ("a", [1], 5, {}, {"name": ""}, {"name": " "}, {"name": 5}, None)
+        ),
+        ({"settings": {"plugins": [{"path": "/mine.py", "sha256": "0"}]}}, "it measured plugins"),
+        ({"settings": {"plugins": "damaged"}}, "it measured plugins"),
+        ({"settings": {"ab": {"side": "base"}}}, "it is a side of an ab session"),
         ({"command": ["headbench", "run", "--quick"]}, "it is a --quick run"),
         ({"replicates": 1}, "it has one replicate"),
         ({"replicates": 4}, "trials are missing, 3 of them"),
@@ -98,6 +110,23 @@ def test_a_trial_without_both_verifications_passed_is_refused(tmp_path: Path, ch
     assert against.startswith(
         "trials are not verified before and after timing, 1 of them: the first is of qkv/"
     )
+
+
+@pytest.mark.parametrize(
+    "timings",
+    [
+        {},
+        {"isolated": builders.timing(used_s=(), span_s=())},
+        {"isolated": builders.timing(reason="it synchronises", span_s=(), warmup_samples=0)},
+        {"isolated": Timing(span_s=(0.0,) * 5)},
+        {"isolated": Timing(span_s=(-1e-6,) * 5)},
+    ],
+)
+def test_an_ok_trial_without_a_time_is_refused(tmp_path: Path, timings: Any) -> None:
+    trials = builders.trials(builders.manifest())
+    trials[2] = replace(trials[2], timings=timings)
+    (against,) = objections(stored(tmp_path, trials))
+    assert against.startswith("trials are ok without a time, 1 of them: the first is of qkv/")
 
 
 def test_a_damaged_line_is_a_missing_trial(tmp_path: Path) -> None:
