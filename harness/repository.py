@@ -42,10 +42,14 @@ class Repository:
         """The full hash of the commit that a branch, tag, hash or expression names.
 
         Raises:
-            UsageError: it names none; the message tells the nearest names, or how to get what is missing.
+            UsageError: it names none, or several; the message tells the nearest names, or what would do.
         """
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-        done = _git(self.top, *asked)
+        asked = ("-c", "core.warnAmbiguousRefs=true", "rev-parse", "--verify", "--end-of-options")
+        done = _git(self.top, *asked, f"{ref}^{{commit}}", variables={"LC_ALL": "C"})
+        if b"is ambiguous" in done.stderr:
+            raise UsageError(
+                f"git ref {shown(ref)} is ambiguous: say which, as in heads/{ref} or tags/{ref}, or more of its hash"
+            )
         if done.returncode == 0:
             return done.stdout.decode().strip()
         if self._ask("rev-parse", "--is-shallow-repository") == b"true\n":

@@ -118,6 +118,29 @@ def test_a_ref_that_is_no_commit_is_refused_with_the_way_out(checkout, ref, word
         assert word in str(refused.value)
 
 
+def test_a_ref_that_names_a_branch_and_a_tag_is_refused(checkout):
+    first = git(checkout, "rev-parse", "HEAD").strip()
+    git(checkout, "tag", "main")
+    git(checkout, "config", "core.warnAmbiguousRefs", "false")
+    write(checkout, {"a.py": "second\n"})
+    second = commit_all(checkout)
+    one = Repository.around(checkout)
+    for name in ("main", "main~0"):
+        with pytest.raises(UsageError, match=r"is ambiguous: say which, as in heads/main"):
+            one.commit_of(name)
+    assert [one.commit_of(name) for name in ("tags/main", "heads/main")] == [first, second]
+
+
+def test_a_hash_too_short_to_be_one_commit_s_is_refused_as_such(checkout):
+    write(checkout, {f"{number}.txt": str(number) for number in range(1500)})
+    commit_all(checkout)
+    hashes = git(checkout, "rev-list", "--all", "--objects").split("\n")
+    starts = [line[:4] for line in hashes if line]
+    twice = next(start for start in starts if starts.count(start) > 1 and not start.isdigit())
+    with pytest.raises(UsageError, match=f"'{twice}' is ambiguous"):
+        Repository.around(checkout).commit_of(twice)
+
+
 def test_a_ref_missing_from_a_shallow_clone_is_told_to_be_fetched(tmp_path, checkout):
     write(checkout, {"a.py": "second\n"})
     commit_all(checkout)
