@@ -94,7 +94,7 @@ def _names_machine(environment: dict[str, Any]) -> bool:
 
 def _of_plan(run: Run) -> Iterator[str]:
     manifest = run.manifest
-    if "ab" in manifest.settings:
+    if manifest.of_session:
         yield "it is a side of an ab session: a reference is made of what `run` measured"
     if "--quick" in manifest.command:
         yield "it is a --quick run: measure without --quick"

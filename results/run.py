@@ -64,8 +64,8 @@ class Run:
         return self.manifest
 
     def unfinished(self) -> dict[Path, int]:
-        """How many trials are missing, by the folder to resume; empty when the run is whole."""
-        count = len(self.missing())
+        """How many trials are missing, by the folder to resume; empty when the run is whole, or an `ab` session's."""
+        count = 0 if self.manifest.of_session else len(self.missing())
         return {self.path: count} if count else {}
 
     def sources(self) -> list[str]:
@@ -157,7 +157,7 @@ def load_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         data = _parsed(path.read_bytes())
-        _check_schema(folder.name, data)
+        _check_schema(path, data)
         return Manifest.from_json(data)
     except FileNotFoundError:
         raise StoreError(f"{folder} is not a run: it has no {MANIFEST}") from None
@@ -228,13 +228,13 @@ def _parsed(stored: bytes) -> object:
         raise ValueError("nested too deeply") from None
 
 
-def _check_schema(run: str, data: object) -> None:
+def _check_schema(path: Path, data: object) -> None:
     schema = data.get("schema") if isinstance(data, dict) else None
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise StoreError(
-            f"run {run} has schema {shortened(schema)}, which no headbench writes: name another run"
+            f"{path} has schema {shortened(schema)}, which no headbench writes: name another run"
         )
     if schema > SCHEMA_VERSION:
         raise StoreError(
-            f"run {run} has schema {shortened(schema)}, this headbench reads up to {SCHEMA_VERSION}: upgrade headbench"
+            f"{path} has schema {shortened(schema)}, this headbench reads up to {SCHEMA_VERSION}: upgrade headbench"
         )

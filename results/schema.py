@@ -300,6 +300,11 @@ class Manifest:
         if not 1 <= self.replicates <= 10_000:
             raise ValueError(f"{self.replicates} replicates: 1 to 10,000 would do")
 
+    @property
+    def of_session(self) -> bool:
+        """Whether the run is a side of an `ab` session, which nothing but an `ab` measures."""
+        return "ab" in self.settings
+
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
         plain: dict[str, Any] = encode(asdict(self))

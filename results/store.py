@@ -11,7 +11,7 @@ from pathlib import Path
 from results.errors import StoreError, refused
 from results.merged import MergedRun, merge
 from results.run import MANIFEST, TRIALS, Run, load
-from results.session import is_session
+from results.session import SIDES, is_session
 from results.writer import RunWriter
 
 __all__ = ["LATEST", "MergedRun", "Run", "RunWriter", "StoreError", "locate", "read", "read_each"]
@@ -111,6 +111,10 @@ def _read_all(folder: Path) -> tuple[list[Run], list[str]]:
             f"to read one of them, name its base or its head folder"
         )
     if not (inside := runs_in(folder)):
+        if sessions := [path.name for path in sessions_in(folder)]:
+            raise StoreError(
+                f"{folder} holds no runs but ab sessions: name one of them, {', '.join(sessions)}"
+            )
         raise StoreError(f"{folder} is not a run and holds none: it has no {MANIFEST}{_nearest(folder)}")
     runs: list[Run] = []
     problems: list[str] = []
@@ -119,6 +123,10 @@ def _read_all(folder: Path) -> tuple[list[Run], list[str]]:
             runs.append(load(path))
         except StoreError as error:
             problems.append(str(error))
+    if lone := [run.path for run in runs if run.manifest.of_session and run.path.name in SIDES]:
+        raise StoreError(
+            f"{folder} is half of an ab session, one side of it is gone: to read what is left, name {lone[0]}"
+        )
     if not runs:
         raise StoreError(f"none of the {len(inside)} runs in {folder} can be read: {problems[0]}")
     return runs, [f"left out: {problem}" for problem in problems]

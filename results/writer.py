@@ -108,7 +108,8 @@ class RunWriter:
         try:
             self._store(_json(plain) + b"\n")
         except OSError as error:
-            way_out = f"make it writable again, then continue with --resume {self.path}"
+            again = "start anew" if self.run.manifest.of_session else f"continue with --resume {self.path}"
+            way_out = f"make it writable again, then {again}"
             raise refused(f"store {what} in", self.path / TRIALS, error, way_out) from None
 
     def close(self) -> None:

@@ -234,9 +234,7 @@ def test_a_run_of_a_newer_schema_asks_for_a_newer_headbench(tmp_path):
     path = stored(tmp_path, PLAN)
     data = PLAN.to_json() | {"schema": SCHEMA_VERSION + 2, "a_new_field": 1}
     (path / "manifest.json").write_text(json.dumps(data))
-    expected = (
-        f"run {PLAN.run_id} has schema {SCHEMA_VERSION + 2}, this headbench reads up to {SCHEMA_VERSION}"
-    )
+    expected = f"manifest.json has schema {SCHEMA_VERSION + 2}, this headbench reads up to {SCHEMA_VERSION}"
     with pytest.raises(StoreError, match=f"{expected}: upgrade headbench"):
         load(path)
 

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -238,6 +239,35 @@ def test_a_session_is_not_read_as_one_run_and_its_sides_are(tmp_path):
         ):
             reader(folder)
     assert read(folder / "head").manifest.run_id == "head"
+
+
+@pytest.mark.parametrize(("gone", "left"), [("base", "head"), ("head", "base")])
+@pytest.mark.parametrize("what", [".", "manifest.json"])
+def test_a_session_with_one_side_gone_says_so(tmp_path, gone, left, what):
+    folder = sessions.stored(tmp_path, sessions.session({case(): sessions.STEADY}))
+    if what == ".":
+        shutil.rmtree(folder / gone)
+    else:
+        (folder / gone / what).unlink()
+    for way in (read, read_each):
+        with pytest.raises(StoreError, match=rf"half of an ab session.* name .*{left}$"):
+            way(folder)
+    assert read(folder / left).trials
+
+
+def test_a_folder_with_nothing_but_sessions_names_them(tmp_path):
+    of = sessions.session({case(): sessions.STEADY})
+    for name in ("one-ab", "two-ab"):
+        sessions.stored(tmp_path, of, name)
+    with pytest.raises(StoreError, match=r"holds no runs but ab sessions: name one of them, one-ab, two-ab"):
+        read(tmp_path)
+
+
+def test_a_side_of_a_session_is_never_said_to_be_unfinished(tmp_path):
+    folder = sessions.stored(tmp_path, sessions.session({case(): sessions.STEADY[:3]}))
+    run = read(folder / "base")
+    assert run.missing()
+    assert run.unfinished() == {}
 
 
 def test_sessions_beside_runs_are_not_merged_into_them(tmp_path):

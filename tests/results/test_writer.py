@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,7 @@ def test_closing_lets_the_next_writer_in(writer):
 
 WRITE_UNTIL_KILLED = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 from results.store import RunWriter
 from tests.results.builders import manifest, trial
@@ -204,6 +206,15 @@ def test_a_refusing_disk_is_named_with_its_cause_and_the_way_out(writer, monkeyp
         writer.append(trial())
     assert str(writer.path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_side_of_a_session_is_not_said_to_be_resumable(tmp_path, monkeypatch):
+    of_session = replace(PLAN, settings={"ab": {"side": "base"}})
+    with RunWriter.create(tmp_path, of_session) as writer:
+        monkeypatch.setattr(os, "fsync", failing(errno.ENOSPC))
+        with pytest.raises(StoreError, match="the disk is full: free space, or .* then start anew") as error:
+            writer.append(trial())
+    assert "resume" not in str(error.value)
 
 
 @pytest.mark.parametrize(
