@@ -142,7 +142,6 @@ def test_closing_lets_the_next_writer_in(writer):
 
 WRITE_UNTIL_KILLED = """
 import sys
-from dataclasses import replace
 from pathlib import Path
 from results.store import RunWriter
 from tests.results.builders import manifest, trial
@@ -212,7 +211,7 @@ def test_a_side_of_a_session_is_not_said_to_be_resumable(tmp_path, monkeypatch):
     of_session = replace(PLAN, settings={"ab": {"side": "base"}})
     with RunWriter.create(tmp_path, of_session) as writer:
         monkeypatch.setattr(os, "fsync", failing(errno.ENOSPC))
-        with pytest.raises(StoreError, match="the disk is full: free space, or .* then start anew") as error:
+        with pytest.raises(StoreError, match=r"the disk is full: free space, or .* then start anew") as error:
             writer.append(trial())
     assert "resume" not in str(error.value)
 
