@@ -6,13 +6,14 @@ Imported only by a session with a test that asks for it; the hooks are in `pytes
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.errors import HeadbenchError
 from harness.fixture_arguments import check
 from harness.one_case import SHORTEST_S, Settings, measure_case, mode_of
+from harness.pytest_plugin import fail
 from harness.request import QUICK_MODEL, Selection
 from results.exchange import every_sample
 from results.medians import medians
@@ -75,7 +76,7 @@ class Headbench:
         __tracebackhide__ = True
         given = locals()
         if self._used:
-            _fail("headbench was called twice: pytest-benchmark takes one benchmark a test")
+            fail("headbench was called twice: pytest-benchmark takes one benchmark a test")
         self._used = True
         measuring = self._benchmark.enabled
         try:
@@ -144,14 +145,10 @@ def _judge(record: Record) -> None:
     """Skip or fail the test unless the case is ok."""
     outcome = record.outcome
     if outcome is None or outcome.failed:
-        _fail(f"{record.case.key} is {outcome or 'not measured'}: {record.reason}")
+        fail(f"{record.case.key} is {outcome or 'not measured'}: {record.reason}")
     if outcome is not Outcome.OK:
         pytest.skip(f"{outcome}: {record.reason}")
 
 
 def _given(value: Any) -> tuple[Any, ...]:
     return () if value is None else (value,)
-
-
-def _fail(message: str) -> NoReturn:
-    pytest.fail(message, pytrace=False)

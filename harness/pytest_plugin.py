@@ -100,16 +100,16 @@ class Measuring:
         """A function that measures one case and hands the rounds to pytest-benchmark; see `Headbench.__call__`."""
         clock = request.node.stash.get(CLOCK, None)
         if clock is None:
-            _fail("the headbench fixture must be an argument of the test, or of a fixture that is one")
+            fail("the headbench fixture must be an argument of the test, or of a fixture that is one")
         if hasattr(request.config, "workerinput") and not request.config.getoption("benchmark_disable"):
-            _fail(
+            fail(
                 "headbench measures one case at a time, and pytest-xdist runs several tests at once: "
                 "add -n 0, or --benchmark-disable to verify without measuring"
             )
         from harness.__main__ import foreign_package
 
         if foreign := foreign_package():
-            _fail(HIDDEN.format(foreign[0]))
+            fail(HIDDEN.format(foreign[0]))
         from harness.headbench_fixture import Headbench
 
         marker = request.node.get_closest_marker("benchmark")
@@ -132,5 +132,6 @@ class Measuring:
         machine_info.update(machine_facts(environment))
 
 
-def _fail(message: str) -> NoReturn:
+def fail(message: str) -> NoReturn:
+    """Fail the test with this message alone."""
     pytest.fail(message, pytrace=False)
