@@ -22,27 +22,20 @@ def show(base: str, head: str, across: Sequence[str], formats: Sequence[str]) ->
     """Print what head's runs are against base's; 0 where anything could be compared, else 4.
 
     A side is a run, a folder of runs or a reference, by any name that `results.store.locate` knows. `across` names
-    the keys that may differ, several in one where commas part them; `formats` holds at most one name of
+    the keys that may differ; `formats` holds at most one name of
     `reports.verdict_export.WRITERS`.
 
     Raises:
         UsageError: a side cannot be read, a key is unknown, or two formats were asked for.
     """
-    keys = _keys(across)
+    for key in across:
+        if key not in (*KEYS, *SHAPE):
+            raise unknown("--across", key, (*KEYS, *SHAPE))
     sides = [_runs(where) for where in (base, head)]
     labels = (_label(base, sides[0]), _label(head, sides[1]))
-    comparisons = compare(sides[0], sides[1], keys, labels)
+    comparisons = compare(sides[0], sides[1], across, labels)
     print_verdicts(comparisons, formats)
     return 0 if comparisons.comparable else NOTHING_COMPARABLE
-
-
-def _keys(across: Sequence[str]) -> list[str]:
-    keys = [key.strip() for several in across for key in several.split(",")]
-    known = (*KEYS, *SHAPE)
-    for key in keys:
-        if key not in known:
-            raise unknown("--across", key, known)
-    return keys
 
 
 def _runs(where: str) -> list[Run]:
