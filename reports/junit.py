@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Tree
 
 from results.schema import Outcome
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from results.record import Record
     from results.run import Run
+
+_ENDED = {
+    Outcome.OK: None,
+    Outcome.INCORRECT: "failure",
+    Outcome.CRASHED: "error",
+    Outcome.TIMED_OUT: "error",
+}
+"""How a test of that outcome ends; any other is skipped."""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, not even as an entity: most control characters and lone surrogates."""
@@ -65,24 +74,15 @@ def junit(name: str, cases: Sequence[CaseResult]) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{Tree.tostring(root, encoding="unicode")}\n'
 
 
-_ENDED = {
-    None: "skipped",
-    Outcome.OK: None,
-    Outcome.INCORRECT: "failure",
-    Outcome.CRASHED: "error",
-    Outcome.TIMED_OUT: "error",
-}
-
-
 def _result(record: Record, took_s: float) -> CaseResult:
     times = [
-        f"{mode}: {time.value_s:.6g} s from {time.replicates} replicates"
+        f"{mode}: {time.value_s:.6g} s from {counted(time.replicates, 'replicate')}"
         for mode, time in record.estimates.items()
     ]
     return CaseResult(
         group=record.case.group,
         name=record.case.variant,
-        ended=_ENDED.get(record.outcome, "skipped"),
+        ended=_ENDED.get(record.outcome, "skipped") if record.outcome else "skipped",
         kind=record.outcome.value if record.outcome else "not_measured",
         reason=record.reason or "",
         time_s=took_s,

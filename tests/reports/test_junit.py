@@ -57,6 +57,13 @@ def test_a_failure_says_why_and_a_pass_how_long_it_takes() -> None:
     assert float(told["fused"].get("time", "")) == pytest.approx(3 * 0.7)
 
 
+def test_one_replicate_is_one() -> None:
+    (suite,) = Tree.fromstring(to_junit(runs.run(runs.gpu_trials({"fused": 1e-4}, replicates=1))))
+    told = suite[0].findtext("system-out", "").splitlines()
+    assert told
+    assert all(line.endswith(" s from 1 replicate") for line in told)
+
+
 def test_every_group_is_a_suite_in_plan_order() -> None:
     root = Tree.fromstring(to_junit(runs.gpu_run()))
     assert [suite.get("name") for suite in root] == [
