@@ -83,7 +83,7 @@ def _run() -> int:
             sys.stdout.flush()
         return code
     except TyperException as error:
-        return _fail(f"{_message(error)} (headbench --help tells more)", 2)
+        return _fail(f"{_message(error)} (python -m harness --help tells more)", 2)
     except HeadbenchError as error:
         return _fail(str(error), error.exit_code)
 

@@ -32,7 +32,7 @@ def top(
         from harness.errors import UsageError
 
         raise UsageError(
-            "nothing to do: run, list, report, ab, compare or doctor? (headbench --help tells more)"
+            "nothing to do: run, list, report, ab, compare or doctor? (python -m harness --help tells more)"
         )
 
 
@@ -69,7 +69,7 @@ def run(
     silence: options.Silence = "60s",
     seed: options.Seed = 0,
     plugin: options.Plugins = None,
-    out: options.Out = options.RUNS,
+    out: options.Out = None,
     resume: Annotated[
         Path | None,
         options.optional("--resume", "Measure only what this run still lacks, with its own settings.", "RUN"),
@@ -129,13 +129,13 @@ def ab(
         Path | None, options.optional("--head-python", "Another Python for the head.", "PYTHON")
     ] = None,
     guard: Annotated[
-        str,
-        typer.Option(
+        str | None,
+        options.optional(
             "--guard",
-            help="Timing modes whose slowdown fails the command, separated by commas.",
-            metavar="MODES",
+            "Timing modes whose slowdown fails the command, separated by commas.  [default: isolated,graph]",
+            "MODES",
         ),
-    ] = "isolated,graph",
+    ] = None,
     only: Annotated[
         options.Values,
         options.optional(
@@ -175,7 +175,7 @@ def ab(
     silence: options.Silence = "60s",
     seed: options.Seed = 0,
     plugin: options.Plugins = None,
-    out: options.Out = options.RUNS,
+    out: options.Out = None,
     dry_run: options.DryRun = False,
 ) -> None:
     """Judge a change: base against head, a verdict per case.
@@ -193,7 +193,7 @@ def ab(
         head=head,
         base_python=base_python,
         head_python=head_python,
-        guard=split_values("--guard", [guard]),
+        guard=split_values("--guard", [guard]) if guard is not None else None,
         only=split_values("--only", only),
         self_check=self_check,
         selection=options.selection(

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from harness import __version__
 from harness.errors import HeadbenchError, UsageError, unknown
-from harness.plan import Plan, VariantFacts, make_plan
+from harness.new_run import new_manifest, store_left_out
+from harness.plan import VariantFacts, make_plan
 from harness.plugins import remember
 from harness.progress import Progress
 from harness.request import SILENCE_S, Selection, defaults_for
-from harness.runner import START_GUESS_S, Runner, unmeasured
+from harness.runner import START_GUESS_S, Runner
 from results.ranking import HEADLINE_MODES
-from results.schema import MODES, Manifest
+from results.schema import MODES
 from results.store import RunWriter, StoreError
-from variants.stage import STAGES
 
 if TYPE_CHECKING:
     from results.record import Record
@@ -68,13 +66,14 @@ def measure_case(
     plan = make_plan(_narrowed(selection, environment), variants, environment)
     device = environment["device"].partition(":")[0]
     budget_s = settings.budget_s or settings.replicates * (START_GUESS_S[device] + REPLICATE_S)
+    stored = _stored_settings(settings, budget_s)
+    manifest = new_manifest("case", environment, plan.cases, stored, command=sys.argv)
     try:
         with (
             TemporaryDirectory(prefix="headbench-") as folder,
-            RunWriter.create(Path(folder), _manifest(plan, settings, environment, budget_s)) as writer,
+            RunWriter.create(Path(folder), manifest) as writer,
         ):
-            for case, outcome, reason in plan.left_out:
-                writer.append(unmeasured(case, 0, outcome, reason))
+            store_left_out(writer, plan.left_out)
             with Progress(len(writer.run.missing()), budget_s) as progress:
                 Runner(writer, progress).run(budget_s)
             return writer.run
@@ -98,21 +97,11 @@ def _narrowed(selection: Selection, environment: dict[str, Any]) -> Selection:
     )
 
 
-def _manifest(plan: Plan, settings: Settings, environment: dict[str, Any], budget_s: float) -> Manifest:
-    return Manifest(
-        run_id="case",
-        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        headbench_version=__version__,
-        command=sys.argv,
-        replicates=settings.replicates,
-        settings={
-            "budget_s": budget_s,
-            "replicates": settings.replicates,
-            "silence_s": SILENCE_S,
-            "seed": settings.seed,
-            "plugins": remember(settings.plugins),
-        },
-        environment=environment,
-        baselines={name: stage.baseline for name, stage in STAGES.items()},
-        cases=plan.cases,
-    )
+def _stored_settings(settings: Settings, budget_s: float) -> dict[str, Any]:
+    return {
+        "budget_s": budget_s,
+        "replicates": settings.replicates,
+        "silence_s": SILENCE_S,
+        "seed": settings.seed,
+        "plugins": remember(settings.plugins),
+    }

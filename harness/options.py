@@ -33,7 +33,7 @@ Everything = Annotated[
     typer.Option("--all", help="Every variant of every stage, default shapes, as far as nothing narrows it."),
 ]
 Stage = Annotated[Values, _values("--stage", "qkv, attention, output, sublayer.")]
-Variant = Annotated[Values, _values("--variant", "Variants by name; `headbench list` shows them.")]
+Variant = Annotated[Values, _values("--variant", "Variants by name; `python -m harness list` shows them.")]
 Model = Annotated[
     Values,
     _values("--model", "Presets by name.  [default: all four, or andrea-120m when sizes are given]"),
@@ -70,14 +70,15 @@ Seed = Annotated[
         "--seed", min=0, max=LARGEST_SEED, help="Seed of the inputs and of every order.", metavar="N"
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder that runs go to, one folder each.", metavar="DIR")]
+Out = Annotated[
+    Path | None,
+    optional("--out", "Folder that runs go to, one folder each.  [default: results/runs]", "DIR"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")]
 Junit = Annotated[bool, typer.Option("--junit", help="A test case per case, as JUnit XML.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
-
-RUNS = Path("results/runs")
 
 
 def selection(

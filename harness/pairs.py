@@ -7,9 +7,10 @@ import time
 from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError
-from results.paired_case import FIRST, FRESH, SECOND
+from results.paired_case import FIRST, FRESH, LOOKED_AT, SECOND
 from results.schema import Outcome
 from results.session import SIDES
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,26 +20,27 @@ if TYPE_CHECKING:
     from results.paired import PairedRuns
     from results.schema import Case
 
-LOOKS_AT_MOST = len(FIRST) + len(SECOND)
+MOST_PAIRS = len(LOOKED_AT)
+"""What a case is given before any confirmation."""
 
 
-class Pairs:
+class PairMeasurement:
     """Measures as many pairs as the verdicts on `runs` need, with one runner a side; replicate i is pair i."""
 
     def __init__(self, runners: dict[str, Runner], runs: PairedRuns, progress: Progress, seed: int) -> None:
         self._runners, self._runs, self._progress, self._seed = runners, runs, progress, seed
 
     def measure(self, cases: Sequence[Case], budget_s: float) -> None:
-        """Five pairs of every case, five more of those still open, ten fresh ones of those that are slower.
+        """The first pairs of every case, the second of those still open, fresh ones of those that are slower.
 
-        Ten pairs of everything would take about `budget_s` seconds. What a case gets of it in each process
-        after the first look is what it got in the fifth pair.
+        `MOST_PAIRS` of everything would take about `budget_s` seconds. What a case gets of it in each process
+        after the first look is what it got in the last pair before.
 
         Raises:
             HeadbenchError: a side's workers cannot start or make no progress; the message names the side.
             StoreError: a trial could not be stored; the trials before it are.
         """
-        first_look_ends = time.monotonic() + budget_s * len(FIRST) / LOOKS_AT_MOST
+        first_look_ends = time.monotonic() + budget_s * len(FIRST) / MOST_PAIRS
         a_case_s = 0.0
         for pair in FIRST:
             if left := self._measurable(cases):
@@ -46,18 +48,16 @@ class Pairs:
                 share_s = (first_look_ends - time.monotonic()) / processes - self._start_s()
                 a_case_s = max(share_s, 0.0) / len(left)
                 self._pair(pair, len(FIRST), left, a_case_s)
-        self._more(SECOND, self._runs.open_cases(), a_case_s)
-        self._more(FRESH, self._runs.to_confirm(), a_case_s)
+        self._more(SECOND, self._runs.open_cases(), a_case_s, f"for what {len(FIRST)} leave undecided")
+        self._more(FRESH, self._runs.to_confirm(), a_case_s, "to confirm what is slower")
 
-    def _more(self, pairs: range, cases: Sequence[Case], a_case_s: float) -> None:
+    def _more(self, pairs: range, cases: Sequence[Case], a_case_s: float, why: str) -> None:
         """Further pairs of some of the cases."""
         if not cases:
             return
         processes = len(SIDES) * len(pairs)
         self._progress.more(processes * len(cases), processes * (self._start_s() + a_case_s * len(cases)))
-        what = "to confirm what is slower" if pairs is FRESH else "for what five leave undecided"
-        counted = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
-        self._progress.note(f"{len(pairs)} more pairs of {counted}, {what}")
+        self._progress.note(f"{len(pairs)} more pairs of {counted(len(cases), 'case')}, {why}")
         for pair in pairs:
             if left := self._measurable(cases):
                 self._pair(pair, pairs.stop, left, a_case_s)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError, UsageError
-from harness.verdict_output import print_verdicts
+from harness.verdict_output import at_most_one, print_session
 from results.paired import read_pairs
 from results.session import is_session
 from results.store import Run, StoreError, locate, read
@@ -28,22 +28,21 @@ def show(where: str, formats: Sequence[str], parquet: Path | None = None) -> Non
         HeadbenchError: what is stored cannot be shown.
     """
     wanted = [*formats, *(["parquet"] if parquet else [])]
-    if len(wanted) > 1:
-        raise UsageError(f"--{' and --'.join(wanted)} exclude each other: one would do")
+    form = at_most_one(wanted)
     try:
         folder = locate(where)
         stored = read_pairs(folder) if is_session(folder) else read(folder)
     except StoreError as error:
         raise UsageError(str(error)) from error
     if not isinstance(stored, Run):
-        print_verdicts(stored.comparisons(), wanted)
+        print_session(stored, stored.comparisons(), wanted)
     elif parquet:
         _write_parquet(stored, parquet)
-    elif formats:
+    elif form:
         from reports.export import WRITERS
 
         with _damage_told(stored):
-            text = WRITERS[formats[0]](stored)
+            text = WRITERS[form](stored)
         sys.stdout.write(text)
     else:
         print_report(stored)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
-import signal
 import sys
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import __version__
 from harness.errors import INTERRUPTED, HeadbenchError, UsageError
+from harness.new_run import new_manifest, new_run_id, store_left_out
 from harness.plan import LeftOut, Plan, figures, leave_out, make_plan
 from harness.plugins import changed_plugin, remember
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
 from harness.runner import START_GUESS_S
-from results.exchange import machine_slug
+from harness.signals import ended_by_signals
 from results.run import Run, load
-from results.schema import Manifest
-from results.store import RunWriter, StoreError, locate
+from results.store import RUNS, RunWriter, StoreError, locate
+from results.words import counted
 from variants.presets import PRESETS
 from variants.stage import STAGES
 
@@ -58,9 +55,10 @@ class Options:
     silence_s: float = SILENCE_S
     seed: int = 0
     plugins: tuple[Path, ...] = ()
-    out: Path = Path("results/runs")
+    out: Path | None = None
 
 
+@ended_by_signals()
 def start(options: Options) -> int:
     """Plan, measure, show; the exit code.
 
@@ -71,18 +69,8 @@ def start(options: Options) -> int:
     plan, environment = _plan(options)
     settings = _settings(options, environment)
     _announce(plan, environment, settings)
-    manifest = Manifest(
-        run_id=run_id(environment),
-        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        headbench_version=__version__,
-        command=["headbench", *sys.argv[1:]],
-        replicates=settings["replicates"],
-        settings=settings,
-        environment=environment,
-        baselines={name: stage.baseline for name, stage in STAGES.items()},
-        cases=plan.cases,
-    )
-    with _storing(lambda: RunWriter.create(options.out, manifest)) as writer:
+    manifest = new_manifest(new_run_id(environment), environment, plan.cases, settings)
+    with _storing(lambda: RunWriter.create(options.out or RUNS, manifest)) as writer:
         return _measure(writer, settings["budget_s"], plan.left_out)
 
 
@@ -98,6 +86,7 @@ def dry_run(options: Options) -> int:
     return 0
 
 
+@ended_by_signals()
 def resume(path: Path, options: Options) -> int:
     """Measure what the run at `path` lacks, with its own settings; only --budget may be given anew.
 
@@ -162,11 +151,10 @@ def _announce(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     for notice in environment["notices"]:
         print(notice)
     machine = environment["gpu"] or environment["cpu"]
-    count = len(plan.groups)
     print(
-        f"{plan.measured} of {len(plan.cases)} cases in {count} {'group' if count == 1 else 'groups'} × "
-        f"{settings['replicates']} {'replicate' if settings['replicates'] == 1 else 'replicates'} "
-        f"on {machine['name']}; about {_estimated_s(plan, environment, settings):.0f} s",
+        f"{plan.measured} of {counted(len(plan.cases), 'case')} in {counted(len(plan.groups), 'group')} × "
+        f"{counted(settings['replicates'], 'replicate')} on {machine['name']}; "
+        f"about {_estimated_s(plan, environment, settings):.0f} s",
         flush=True,
     )
 
@@ -177,12 +165,6 @@ def _estimated_s(plan: Plan, environment: dict[str, Any], settings: dict[str, An
     least_s: float = START_GUESS_S[device] + LEAST_TRIAL_S[device] * plan.measured
     least_s *= settings["replicates"]
     return max(float(settings["budget_s"]), least_s)
-
-
-def run_id(environment: dict[str, Any]) -> str:
-    """A new run's name: when, on what, and four digits that tell two of one second apart."""
-    when = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    return f"{when}-{machine_slug(environment)}-{secrets.token_hex(2)}"
 
 
 def _sound_run(where: Path) -> Path:
@@ -227,19 +209,17 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
     from harness.observations import Observing, usual_s
     from harness.progress import Progress
     from harness.report_command import print_report
-    from harness.runner import Runner, unmeasured
+    from harness.runner import Runner
 
     run, fault, code = writer.run, None, 0
     try:
-        for case, outcome, reason in left_out:
-            writer.append(unmeasured(case, 0, outcome, reason))
+        store_left_out(writer, left_out)
         with Progress(len(run.missing()), budget_s) as progress:
             observed = {one.case for one in run.observations} | {case for case, _, _ in left_out}
             observing_s = usual_s(len(set(run.manifest.cases) - observed), run.manifest.environment["device"])
             Runner(writer, progress).run(budget_s - observing_s)
             Observing(writer, progress).run()
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off what is still said
         code = INTERRUPTED
     except StoreError as error:
         fault = HeadbenchError(str(error))

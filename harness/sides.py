@@ -32,7 +32,7 @@ ASK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SideRequest:
     """What the user said of one side: `ref` None is the working tree, `python` None the running interpreter."""
 
     name: str
@@ -57,25 +57,27 @@ class Side:
     shared: bool = False
 
 
-def prepare(wishes: tuple[Wish, Wish], plugins: tuple[Path, ...], scratch: Path) -> tuple[Side, Side]:
+def prepare(
+    requests: tuple[SideRequest, SideRequest], plugins: tuple[Path, ...], scratch: Path
+) -> tuple[Side, Side]:
     """Both sides, copied into folders of `scratch`, seen from the current folder.
 
     Raises:
         UsageError: a ref, an interpreter or a plugin is not there or cannot be used.
     """
-    repository = _repository(wishes)
+    repository = _repository(requests)
     own = repository is not None and _holds_headbench(repository.top)
-    named = [wish for wish in wishes if wish.ref is not None]
+    named = [asked for asked in requests if asked.ref is not None]
     if named and not own and not any(_inside(plugin, repository) for plugin in plugins):
         raise UsageError(
             f"{Path.cwd()} is no checkout of headbench: to compare variants that it holds, at {named[0].ref} and now, "
             f"name their files with --plugin FILE"
         )
-    pythons = {wish.name: _interpreter(wish) for wish in wishes}  # before anything is copied
-    commits = {wish.name: repository.commit_of(wish.ref) for wish in wishes if repository and wish.ref}
+    pythons = {asked.name: _interpreter(asked) for asked in requests}  # before anything is copied
+    commits = {asked.name: repository.commit_of(asked.ref) for asked in requests if repository and asked.ref}
     base, head = (
-        _side(wish, pythons[wish.name], commits.get(wish.name), repository, own, plugins, scratch)
-        for wish in wishes
+        _side(asked, pythons[asked.name], commits.get(asked.name), repository, own, plugins, scratch)
+        for asked in requests
     )
     for plugin in set(base.absent) & set(head.absent):
         why = "git ignores it, so that no commit has it" if plugin.is_file() else "there is no such file"
@@ -85,18 +87,18 @@ def prepare(wishes: tuple[Wish, Wish], plugins: tuple[Path, ...], scratch: Path)
     return base, head
 
 
-def _repository(wishes: tuple[Wish, Wish]) -> Repository | None:
+def _repository(requests: tuple[SideRequest, SideRequest]) -> Repository | None:
     """The current folder's; None where there is none and no commit was asked for."""
     try:
         return Repository.around(Path.cwd())
     except UsageError:
-        if any(wish.ref is not None for wish in wishes):
+        if any(asked.ref is not None for asked in requests):
             raise
         return None
 
 
 def _side(
-    wish: Wish,
+    asked: SideRequest,
     python: str,
     commit: str | None,
     repository: Repository | None,
@@ -104,22 +106,22 @@ def _side(
     plugins: tuple[Path, ...],
     scratch: Path,
 ) -> Side:
-    tree = scratch / wish.name
-    label, git = _place(wish, commit, repository, tree, scratch)
+    tree = scratch / asked.name
+    label, git = _place(asked, commit, repository, tree, scratch)
     if own or repository is None:
         program = Program(python, tree)
     else:
-        program = Program(python, scratch / f"{wish.name}-headbench", (tree, tree / "src"))
+        program = Program(python, scratch / f"{asked.name}-headbench", (tree, tree / "src"))
         _copy_running(program.root)
     if own and not _holds_headbench(tree):
         raise UsageError(
-            f"{wish.name} {label} holds no headbench, it lacks {HOLDS[0]}: name a commit that has it"
+            f"{asked.name} {label} holds no headbench, it lacks {HOLDS[0]}: name a commit that has it"
         )
-    _check_interpreter(wish, program)
+    _check_interpreter(asked, program)
     its, absent = _its_plugins(plugins, repository, tree)
     return Side(
-        name=wish.name,
-        label=f"{label}, {wish.python}" if wish.python else label,
+        name=asked.name,
+        label=f"{label}, {asked.python}" if asked.python else label,
         program=program,
         plugins=its,
         git=git,
@@ -128,17 +130,17 @@ def _side(
 
 
 def _place(
-    wish: Wish, commit: str | None, repository: Repository | None, tree: Path, scratch: Path
+    asked: SideRequest, commit: str | None, repository: Repository | None, tree: Path, scratch: Path
 ) -> tuple[str, dict[str, Any] | None]:
     """Copy the side's tree to its place; what to call it, and what git says of it."""
     if repository is None:
         _copy_running(tree)
         return f"headbench {__version__}", None
     tree.mkdir()
-    if wish.ref is not None and commit is not None:
-        repository.export(commit, tree, scratch / f"{wish.name}.index")
+    if asked.ref is not None and commit is not None:
+        repository.export(commit, tree, scratch / f"{asked.name}.index")
         short = commit[:7]
-        return wish.ref if wish.ref.startswith(short) else f"{wish.ref} ({short})", _git(commit, True)
+        return asked.ref if asked.ref.startswith(short) else f"{asked.ref} ({short})", _git(commit, True)
     clean = repository.is_clean()
     repository.copy_working_tree(tree)
     at = repository.head()
@@ -183,31 +185,31 @@ def _inside(plugin: Path, repository: Repository | None) -> Path | None:
     return path.relative_to(top) if top and path.is_relative_to(top) else None
 
 
-def _interpreter(wish: Wish) -> str:
+def _interpreter(asked: SideRequest) -> str:
     """The interpreter to start; a link is kept as it is, for that is how a virtual environment is known.
 
     Raises:
         UsageError: there is no such program.
     """
-    if wish.python is None:
+    if asked.python is None:
         return sys.executable
-    found = shutil.which(os.fspath(wish.python))
+    found = shutil.which(os.fspath(asked.python))
     if found is None:
         raise UsageError(
-            f"--{wish.name}-python {wish.python} is no program that can be run: the path of a Python would do, as in "
-            f"--{wish.name}-python old/bin/python"
+            f"--{asked.name}-python {asked.python} is no program that can be run: the path of a Python would do, as in "
+            f"--{asked.name}-python old/bin/python"
         )
     return os.fspath(Path(found).absolute())
 
 
-def _check_interpreter(wish: Wish, program: Program) -> None:
+def _check_interpreter(asked: SideRequest, program: Program) -> None:
     """Ask the interpreter what it is and whose headbench it would import, before torch is asked for.
 
     Raises:
         UsageError: it is no Python, or too old.
         HeadbenchError: it would import another headbench than the side's.
     """
-    what = f"--{wish.name}-python {wish.python}" if wish.python else f"{wish.name}: {program.python}"
+    what = f"--{asked.name}-python {asked.python}" if asked.python else f"{asked.name}: {program.python}"
     try:
         done = subprocess.run(
             [program.python, "-c", ASK], env=program.environment(), stdin=subprocess.DEVNULL,
@@ -225,5 +227,5 @@ def _check_interpreter(wish: Wish, program: Program) -> None:
         )
     if not Path(origin).resolve().is_relative_to(program.root.resolve()):
         raise HeadbenchError(
-            f"{what} would import {origin}, not {wish.name}'s own code: uninstall that headbench"
+            f"{what} would import {origin}, not {asked.name}'s own code: uninstall that headbench"
         )

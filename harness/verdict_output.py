@@ -11,6 +11,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from results.comparison import Comparisons
+    from results.paired import PairedRuns
+
+
+def at_most_one(formats: Sequence[str]) -> str | None:
+    """The format that was asked for.
+
+    Raises:
+        UsageError: there are two.
+    """
+    if len(formats) > 1:
+        raise UsageError(f"--{' and --'.join(formats)} exclude each other: one would do")
+    return formats[0] if formats else None
+
+
+def print_session(session: PairedRuns, comparisons: Comparisons, formats: Sequence[str] = ()) -> None:
+    """Print a session's comparison as `print_verdicts` does; under its tables what a self-check tells.
+
+    Raises:
+        UsageError: as `print_verdicts`.
+    """
+    print_verdicts(comparisons, formats)
+    if session.is_self_check and not formats:
+        from reports.self_check import sentences
+        from results.self_check import self_check
+
+        for line in sentences(self_check(session)):
+            print(line)
 
 
 def print_verdicts(comparisons: Comparisons, formats: Sequence[str] = ()) -> None:
@@ -19,9 +46,8 @@ def print_verdicts(comparisons: Comparisons, formats: Sequence[str] = ()) -> Non
     Raises:
         UsageError: two formats were asked for, or one that only a run has.
     """
-    if len(formats) > 1:
-        raise UsageError(f"--{' and --'.join(formats)} exclude each other: one would do")
-    if not formats:
+    form = at_most_one(formats)
+    if form is None:
         from reports.terminal import new_console
         from reports.verdict_terminal import render
 
@@ -29,7 +55,7 @@ def print_verdicts(comparisons: Comparisons, formats: Sequence[str] = ()) -> Non
         return
     from reports.verdict_export import WRITERS
 
-    if formats[0] not in WRITERS:
+    if form not in WRITERS:
         known = ", ".join(f"--{name}" for name in WRITERS)
-        raise UsageError(f"--{formats[0]} is a run's, not a comparison's: {known} would do")
-    sys.stdout.write(WRITERS[formats[0]](comparisons))
+        raise UsageError(f"--{form} is a run's, not a comparison's: {known} would do")
+    sys.stdout.write(WRITERS[form](comparisons))

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from reports.junit import CaseResult, junit
+from reports.text import csv
 from reports.verdict_markdown import to_markdown
 from reports.verdicts import change
 from results.codec import encode
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 def to_csv(of: Comparisons) -> str:
     """A row per case and mode, under the names of `Comparisons.frame()`; an empty cell is a missing value."""
-    return str(of.frame().to_csv(index=False))
+    return csv(of.frame())
 
 
 def to_json(of: Comparisons) -> str:
-    """All of the comparison as strict JSON: what is unknown is null."""
-    return json.dumps(encode(asdict(of)), allow_nan=False, indent=1) + "\n"
+    """All of the comparison as strict JSON, and whether any of it is `comparable`: what is unknown is null."""
+    everything = {"comparable": of.comparable, **asdict(of)}
+    return json.dumps(encode(everything), allow_nan=False, indent=1) + "\n"
 
 
 def to_junit(of: Comparisons) -> str:
@@ -73,7 +75,7 @@ def _result(row: Comparison, *, failed: bool) -> CaseResult:
 
 
 def _measured(row: Comparison) -> str:
-    """`+3.02 % (+2.80 % … +3.24 %), 100 µs → 103 µs`, as far as it is known."""
+    """`+3.02 % (+2.80 % … +3.24 %), 0.0001 s → 0.000103 s`, as far as it is known."""
     if row.ratio is None or row.base_s is None or row.head_s is None:
         return row.reason or "not measured"
     known = f" ({change(row.low)} … {change(row.high)})" if row.low is not None else ""

@@ -5,6 +5,7 @@ Renderers turn it into text for a terminal or Markdown and add nothing.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from reports import units
 from reports.columns import Column, Grid, Line, short_title
 from reports.text import MISSING, listing, plain, shorten
 from results.schema import MODES
-from results.verdict import Verdict
-from results.words import counted
+from results.unpaired_case import CONFIDENCE as UNPAIRED_CONFIDENCE
+from results.verdict import CONFIDENCE, CONFIRMING, LEAST_DIFFERENCE, LOOKS, SAME_WITHIN, Verdict
+from results.words import counted, exact_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -88,42 +90,52 @@ def _order(row: Comparison) -> tuple[int, bool, float]:
 
 
 def _sentence(of: Comparisons) -> tuple[str, str]:
-    """The answer in one sentence, and its emphasis."""
-    guarded = [row for row in of.rows if row.guarded]
-    slower = of.regressions
-    if slower:
-        confirmed = ", confirmed in ten fresh pairs" if of.unit == "pairs" else ""
-        among = f"{counted(len(guarded), 'guarded comparison')} {'is' if len(slower) == 1 else 'are'}"
-        return f"REGRESSION: {len(slower)} of {among} slower{confirmed}", "regression"
+    """The answer in one sentence, and its emphasis; no answer hides another."""
+    told = []
+    if of.regressions:
+        told.append(_regression(of))
     if of.failed:
-        return f"FAILED: {counted(len(of.failed), 'case')} of the head; {_found(of, guarded)}", "failed"
-    found = Counter(row.verdict for row in guarded or of.rows)
-    open_ = found[Verdict.UNDECIDED] or not of.comparable
-    return _found(of, guarded), "undecided" if open_ else "fine"
+        told.append(f"FAILED: {counted(len(of.failed), 'case')} of the head")
+    if not of.regressions:
+        told.append(_found(of))
+    settled = "fine" if of.decided else "undecided"
+    return "; ".join(told), "regression" if of.regressions else "failed" if of.failed else settled
 
 
-def _found(of: Comparisons, guarded: Sequence[Comparison]) -> str:
+def _regression(of: Comparisons) -> str:
+    slower = len(of.regressions)
+    confirmed = f", confirmed in {CONFIRMING} fresh pairs" if of.unit == "pairs" else ""
+    among = f"{counted(len(of.judged), 'guarded comparison')} {'is' if slower == 1 else 'are'}"
+    return f"REGRESSION: {slower} of {among} slower{confirmed}"
+
+
+def _found(of: Comparisons) -> str:
     """What there is where nothing is slower."""
+    guarded = any(row.guarded for row in of.rows)
     if not of.comparable:
-        return "nothing could be compared"
-    rows, noun = (guarded, "guarded comparison") if guarded else (list(of.rows), "comparison")
-    found = Counter(row.verdict for row in rows)
+        others = any(row.verdict is not Verdict.INCOMPARABLE for row in of.rows)
+        return f"nothing {'guarded ' if others else ''}could be compared"
+    found = Counter(row.verdict for row in of.judged)
     told = [
         f"{found[verdict]:,} {verdict.value}" for verdict in (*ORDER, Verdict.INCOMPARABLE) if found[verdict]
     ]
-    answer = "not everything is decided" if found[Verdict.UNDECIDED] else "no regression"
-    return f"{f'{answer}: ' if guarded else ''}of {counted(len(rows), noun)} {', '.join(told)}"
+    answer = "no regression: " if of.decided else "not everything is decided: "
+    noun = "guarded comparison" if guarded else "comparison"
+    return f"{answer if guarded else ''}of {counted(len(of.judged), noun)} {', '.join(told)}"
 
 
 def _method(of: Comparisons) -> str:
     """How a verdict came about, in one line."""
     if of.unit == "pairs":
+        same, least = (exact_percent(math.expm1(limit)) for limit in (SAME_WITHIN, LEAST_DIFFERENCE))
         return (
-            "pairs of fresh processes, interleaved; 99.5 % interval of the mean log ratio, looked at after 5 and 10; "
-            "same: within ± 1 %; slower, faster: excludes 0 and exceeds 0.5 %"
+            f"pairs of fresh processes, interleaved; {exact_percent(CONFIDENCE)} interval of the mean log ratio, "
+            f"looked at after {' and '.join(map(str, LOOKS))}; same: within ± {same}; slower, faster: excludes 0 and "
+            f"exceeds {least}"
         )
     sample = "a run is one sample" if of.unit == "runs" else "a process is one sample, which judges nothing"
-    return f"Welch's 99 % interval of the difference of mean logs; {sample}"
+    sure = exact_percent(UNPAIRED_CONFIDENCE)
+    return f"Welch's {sure} interval of the difference of mean logs; {sample}"
 
 
 def _counts(of: Comparisons) -> Iterable[tuple[str, str]]:

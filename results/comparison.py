@@ -34,6 +34,7 @@ COLUMNS = {
     "reason": "str",
     "needed": "Int64",
     "confirmed": "boolean",
+    "lost": "bool",
 }
 """A row's columns: the case's, then the fields of `Comparison`."""
 
@@ -45,9 +46,11 @@ class Comparison:
     `ratio` is head's time ÷ base's: above 1 the head is slower; it lies in `low` to `high` with `confidence`
     (0 to 1), None where nothing is known. `base_s` and `head_s` are the geometric means of `base_count` and
     `head_count` pairs, runs or processes. `guarded`: this mode may fail a CI. `reason` says why there is no
-    verdict. `needed` is how many pairs, runs or processes (a side) in all would decide, None where that is
-    unknown or beyond 1,000. `confirmed` is None where nothing had to be confirmed, else whether ten fresh pairs
-    were slower too; the numbers are then those of the fresh pairs, which no alarm has selected.
+    verdict. `needed` is how many runs a side in all would decide, None where that is unknown or beyond 1,000, and
+    of pairs, for no session measures more of them than it did. `confirmed` is None where nothing had to be
+    confirmed, else whether the fresh pairs were slower too; the numbers are then those of the fresh pairs, which no
+    alarm has selected. `lost`, of an `ab`: base could be measured here, and head alone could not, without
+    having failed.
     """
 
     case: Case
@@ -65,6 +68,7 @@ class Comparison:
     reason: str | None = None
     needed: int | None = None
     confirmed: bool | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +96,20 @@ class Comparisons:
         return tuple(row for row in self.rows if row.guarded and row.verdict is Verdict.SLOWER)
 
     @property
-    def undecided(self) -> tuple[Comparison, ...]:
-        """The guarded rows without a verdict although both sides were timed."""
-        return tuple(row for row in self.rows if row.guarded and row.verdict is Verdict.UNDECIDED)
+    def judged(self) -> tuple[Comparison, ...]:
+        """The rows that the answer is about: those that are guarded, or all where none is."""
+        return tuple(row for row in self.rows if row.guarded) or self.rows
 
     @property
     def comparable(self) -> bool:
-        """Whether anything at all could be compared."""
-        return any(row.verdict is not Verdict.INCOMPARABLE for row in self.rows)
+        """Whether any of the judged rows could be compared."""
+        return any(row.verdict is not Verdict.INCOMPARABLE for row in self.judged)
+
+    @property
+    def decided(self) -> bool:
+        """Whether something is comparable, and no judged row is undecided or lost to the head alone."""
+        wanting = (row.verdict is Verdict.UNDECIDED or row.lost for row in self.judged)
+        return self.comparable and not any(wanting)
 
     def frame(self) -> DataFrame:
         """A row per case and mode: the case's fields, then those of `Comparison`; what is unknown is NaN."""

@@ -58,6 +58,11 @@ class PairedRuns:
         """The modes of `guard`; on a CPU, which has no other mode, `eager`."""
         return ("eager",) if self.base.manifest.environment.get("device") == "cpu" else self.guard
 
+    @property
+    def is_self_check(self) -> bool:
+        """Whether both sides were the same code on purpose."""
+        return _settings(self.base).get("self_check") is True
+
     def cases(self) -> list[PairedCase]:
         """Each case that both sides have, as far as it was measured; not those that failed on a side."""
         return list(self._paired(*self._records()))
@@ -71,7 +76,7 @@ class PairedRuns:
         ]
 
     def to_confirm(self) -> list[Case]:
-        """The cases that are `slower` in a guarded mode and lack their ten fresh pairs."""
+        """The cases that are `slower` in a guarded mode and lack their fresh pairs."""
         return [one.case for one in self.cases() if not one.has(FRESH) and self._any(one, Verdict.SLOWER)]
 
     def comparisons(self) -> Comparisons:
@@ -130,8 +135,9 @@ class PairedRuns:
         sides = (("base", base), ("head", head))
         failed = [(side, one) for side, one in sides if one.outcome not in (Outcome.OK, None)]
         why = "; ".join(f"{side} is {ended(one)}" for side, one in failed)
+        lost = all(side == "head" for side, _ in failed) and not _failed(head)
         return [
-            Comparison(case, mode, guarded=True, verdict=Verdict.INCOMPARABLE, reason=why)
+            Comparison(case, mode, guarded=True, verdict=Verdict.INCOMPARABLE, reason=why, lost=lost)
             for mode in MODES
             if mode in self.guarded
         ]

@@ -17,7 +17,6 @@ from results.verdict import (
     interval,
     judge,
     log_ratios,
-    pairs_needed,
 )
 from results.words import percent
 
@@ -123,7 +122,8 @@ class PairedCase:
         pairs = self.looked_at(mode)
         fresh = self.pairs(mode, FRESH)
         if why := self._incomparable(mode) or pairs.nonsense or fresh.nonsense:
-            return Comparison(self.case, mode, guarded, Verdict.INCOMPARABLE, reason=why)
+            lost = self._lost(mode)
+            return Comparison(self.case, mode, guarded, Verdict.INCOMPARABLE, reason=why, lost=lost)
         if not len(pairs):
             return Comparison(self.case, mode, guarded, Verdict.UNDECIDED, reason="no pair measured yet")
         verdict = self.verdict(mode)
@@ -154,6 +154,10 @@ class PairedCase:
         have = "has no" if len(lacking) == 1 else "has a"
         return f"{who} {have} {mode} time: {record.mode_reasons.get(mode, 'it was not measured')}"
 
+    def _lost(self, mode: str) -> bool:
+        """Whether base has times in this mode and head, although it was measured, has none."""
+        return bool(self.base_times.get(mode) and self.head.replicates and not self.head_times.get(mode))
+
     def _row(
         self,
         mode: str,
@@ -165,8 +169,6 @@ class PairedCase:
         confirmed: bool | None = None,
     ) -> Comparison:
         centre, margin = map(float, interval(pairs.ratios, pairs.resolution))
-        # A `slower` that waits for its fresh pairs needs those, whatever number would do at a look.
-        still_open = verdict is Verdict.UNDECIDED and confirmed is None
         return Comparison(
             self.case,
             mode,
@@ -178,7 +180,6 @@ class PairedCase:
             base_count=len(pairs),
             head_count=len(pairs),
             reason=reason,
-            needed=pairs_needed(pairs.ratios, pairs.resolution) if still_open else None,
             confirmed=confirmed,
         )
 

@@ -75,23 +75,6 @@ class SelfCheck:
     confirmed: Rate
     sensitivity: tuple[Sensitivity, ...]
 
-    def lines(self) -> list[str]:
-        """All of it in words."""
-        alarms = self.false_alarms
-        if not alarms.total:
-            return ["self-check: no comparison has the five pairs that a verdict takes"]
-        told = [
-            f"self-check: identical code called different in {_rate(alarms)}; the rule promises at most 1 %",
-            f"self-check: called slower and confirmed, as would fail a CI, in {_rate(self.confirmed)}",
-        ]
-        for mode in self.sensitivity:
-            guarded = "" if mode.guarded else " (not guarded)"
-            told.append(
-                f"self-check: {mode.mode}{guarded}: ten pairs find a slowdown of {_size(mode.median)} "
-                f"in half of the cases, of {_size(mode.worst)} in the noisiest"
-            )
-        return told
-
 
 def self_check(session: PairedRuns) -> SelfCheck:
     """What this session, whose sides are the same code, says of the machine it was measured on."""
@@ -170,14 +153,3 @@ def _sensitivity(cases: list[PairedCase], guarded: tuple[str, ...]) -> list[Sens
 
 def _of_pairs(pairs: Pairs) -> float:
     return smallest_found(float(pairs.ratios.std(ddof=1)), float(widening(pairs.resolution)))
-
-
-def _rate(of: Rate) -> str:
-    return (
-        f"{of.count:,} of {of.total:,} comparisons, {100 * of.count / of.total:.1f} % "
-        f"(95 % interval {100 * of.low:.1f} to {100 * of.high:.1f} %)"
-    )
-
-
-def _size(change: float) -> str:
-    return f"{100 * change:.1f} %" if math.isfinite(change) else "no finite size"

@@ -112,7 +112,7 @@ class UnpairedCase:
             head_count=len(head),
             reason=why,
             needed=welch.samples_needed(logs[0], logs[1], CONFIDENCE, wider, LEAST_RUNS)
-            if verdict is Verdict.UNDECIDED
+            if verdict is Verdict.UNDECIDED and self.unit == "runs"
             else None,
         )
 

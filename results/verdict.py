@@ -52,7 +52,7 @@ LEAST_DIFFERENCE = math.log1p(0.005)
 """0.5 %, as a log ratio: a smaller difference is nobody's regression, however sure it is."""
 
 MOST_NEEDED = 1000
-"""Beyond so many pairs or runs, measuring on is no answer."""
+"""Beyond so many runs, measuring on is no answer."""
 
 
 class Verdict(StrEnum):
@@ -63,6 +63,10 @@ class Verdict(StrEnum):
     SLOWER = "slower"
     UNDECIDED = "undecided"
     INCOMPARABLE = "incomparable"
+
+
+_WIDTH = f"<U{max(map(len, Verdict))}"
+"""numpy's type of an array of verdicts."""
 
 
 def log_ratios(base_s: ArrayLike, head_s: ArrayLike) -> NDArray[np.float64]:
@@ -153,22 +157,6 @@ def needed(centre: float, margin_of: Callable[[int], float], fewest: int) -> int
         middle = (low + high) // 2
         low, high = (low, middle) if margin_of(middle) < limit else (middle + 1, high)
     return high
-
-
-def pairs_needed(ratios: ArrayLike, resolution: float = 0.0) -> int | None:
-    """How many pairs in all a look would need to decide what these (one comparison's) leave open."""
-    logs = np.asarray(ratios, dtype=np.float64)
-    if logs.size < 2 or not np.isfinite(logs).all():
-        return None
-    spread, wider = float(logs.std(ddof=1)), float(widening(resolution))
-    return needed(
-        float(logs.mean()),
-        lambda pairs: t_quantile(CONFIDENCE, pairs - 1) * spread / math.sqrt(pairs) + wider,
-        LOOKS[0],
-    )
-
-
-_WIDTH = f"<U{max(map(len, Verdict))}"
 
 
 def _deciding_margin(centre: float) -> float:

@@ -267,5 +267,5 @@ def test_a_self_check_compares_the_working_tree_with_itself_and_tells_what_this_
     assert pairs.base.manifest.settings["ab"]["self_check"] is True
     said = " ".join(done.stdout.split())
     assert "self-check: identical code called different in 0 of 2 comparisons" in said
-    assert "isolated: ten pairs find a slowdown of" in said
+    assert "isolated: 10 pairs find a slowdown of" in said
     assert "same code" not in said, "that is what was asked for"

@@ -23,6 +23,8 @@ AGAIN = [
 STEADY = sessions.side_trials(CASE, sessions.STEADY * 4, MODES)
 NOISY = sessions.side_trials(CASE, sessions.NOISY * 2, MODES)
 CRASHED = [builders.trial(OTHER, 0, outcome=Outcome.CRASHED, reason="it died", timings={})]
+TOO_LARGE = [builders.trial(OTHER, 0, outcome=Outcome.OUT_OF_MEMORY, reason="too large", timings={})]
+UNCAPTURED = sessions.side_trials(CASE, sessions.STEADY, ["isolated", "eager"])
 OK = [sessions.trial(OTHER, 0, dict.fromkeys(MODES, 1e-4))]
 
 
@@ -34,6 +36,9 @@ OK = [sessions.trial(OTHER, 0, dict.fromkeys(MODES, 1e-4))]
         (STEADY, [*SLOWER, *AGAIN], 3),
         (STEADY, SLOWER, 4),
         (STEADY, NOISY, 4),
+        (STEADY, UNCAPTURED, 4),
+        (UNCAPTURED, STEADY, 0),
+        ([*STEADY, *OK], [*STEADY, *TOO_LARGE], 4),
         ([], [], 4),
         ([*STEADY, *OK], [*SLOWER, *AGAIN, *CRASHED], 1),
         ([*STEADY, *CRASHED], [*STEADY, *OK], 0),
@@ -43,13 +48,18 @@ OK = [sessions.trial(OTHER, 0, dict.fromkeys(MODES, 1e-4))]
 )
 def test_the_exit_code_is_the_worst_of_what_head_has_done(base, head, code):
     runs = sessions.runs(base, head)
-    assert exit_code(runs.comparisons(), runs, self_check=False) == code
+    assert exit_code(runs.comparisons(), runs) == code
+
+
+def test_a_self_check_has_no_verdict_to_fail_with():
+    runs = sessions.runs(STEADY, NOISY, settings={"ab": {"self_check": True}})
+    assert exit_code(runs.comparisons(), runs) == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), ("name a git ref", "headbench ab main", "--base-python", "--self-check")),
+        ((), ("name a git ref", "python -m harness ab main", "--base-python", "--self-check")),
         (("main", "--self-check"), ("--self-check", "neither refs nor a Python")),
         (("--self-check", "--base-python", "python3"), ("--self-check",)),
         (("main", "--guard", "isolatd"), ("'isolatd'", "isolated")),

@@ -310,6 +310,18 @@ def test_output_cut_off_by_its_reader_ends_quietly_with_the_code_it_would_have_h
     assert done.stderr == ""
 
 
+def test_a_default_that_a_help_text_names_is_the_one_that_is_used(monkeypatch, capsys):
+    from results.paired import GUARDED
+    from results.store import RUNS
+
+    monkeypatch.setattr(sys, "argv", ["headbench", "ab", "--help"])
+    with pytest.raises(SystemExit):
+        entry.main()
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"[default: {','.join(GUARDED)}]" in told
+    assert f"[default: {RUNS}]" in told
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("list", "--device", "cpu")])
 def test_a_full_stdout_ends_in_one_line(arguments):
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device

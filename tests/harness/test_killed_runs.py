@@ -61,9 +61,11 @@ def workers_of(parent: int) -> list[int]:
     return found
 
 
-def test_ctrl_c_leaves_a_readable_run_and_says_how_to_go_on(started, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_a_readable_run_and_says_how_to_go_on(started, tmp_path, number):
     wait_for(lambda: stored_lines(tmp_path) > 5)
-    started.send_signal(signal.SIGINT)
+    started.send_signal(number)
+    started.send_signal(number)  # an impatient user must not cut off what is still said
     stdout, stderr = started.communicate(timeout=30)
     assert started.returncode == 130
     assert "Traceback" not in stderr

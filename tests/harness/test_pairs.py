@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness import pairs
 from harness.errors import HeadbenchError
-from harness.pairs import Pairs, order
+from harness.pairs import PairMeasurement, order
 from results.schema import MODES, Outcome
 from tests.results import builders, sessions
 
@@ -74,7 +74,7 @@ def session(monkeypatch):
             for side, run, script in (("base", runs.base, base or {}), ("head", runs.head, head))
         }
         measure.runs, measure.log, measure.shown = runs, log, shown
-        Pairs(runners, runs, shown, seed).measure((ONE, TWO), budget_s)
+        PairMeasurement(runners, runs, shown, seed).measure((ONE, TWO), budget_s)
         return log, shown
 
     return measure
@@ -97,7 +97,7 @@ def test_what_five_leave_open_gets_five_more_and_nothing_else_does(session):
     for side in ("base", "head"):
         assert replicates(log, side, "one") == list(range(5))
         assert replicates(log, side, "two") == list(range(10))
-    assert shown.notes == ["5 more pairs of 1 case, for what five leave undecided"]
+    assert shown.notes == ["5 more pairs of 1 case, for what 5 leave undecided"]
     assert shown.added[0][0] == 10
 
 

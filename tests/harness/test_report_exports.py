@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import HeadbenchError, UsageError
 from harness.report_command import show
-from tests.results import builders
+from tests.results import builders, sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +85,16 @@ def test_a_session_s_verdicts_are_shown_again_in_every_form_they_have(
     assert rows["fused", "isolated"]["ratio"] == pytest.approx(1.1)
     assert exported(session, "csv", capsys).startswith("stage,variant,")
     assert Tree.fromstring(exported(session, "junit", capsys)).get("tests")
+
+
+def test_a_self_check_tells_again_what_its_machine_can_find(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of = sessions.session({builders.case(): sessions.STEADY}, settings={"ab": {"self_check": True}})
+    where = str(sessions.stored(tmp_path, of))
+    show(where, [])
+    assert "self-check: identical code called different in 0 of 2 comparisons" in capsys.readouterr().out
+    assert "self-check" not in exported(where, "csv", capsys)
 
 
 @pytest.mark.parametrize("form", ["pytest-benchmark", "github-action-benchmark"])

@@ -12,13 +12,13 @@ import pytest
 
 from harness.child import RUNNING
 from harness.errors import HeadbenchError, UsageError
-from harness.sides import Wish, prepare
+from harness.sides import SideRequest, prepare
 
 from .commands import ROOT
 from .scripted_trees import commit_all, git, headbench_tree, repository, write
 
-BASE, HEAD = Wish("base", "HEAD", None), Wish("head", None, None)
-ITSELF = Wish("base", None, None)
+BASE, HEAD = SideRequest("base", "HEAD", None), SideRequest("head", None, None)
+ITSELF = SideRequest("base", None, None)
 
 
 @pytest.fixture
@@ -71,7 +71,9 @@ def test_in_its_own_checkout_each_side_is_a_whole_tree_harness_and_all(own, scra
 def test_a_side_says_what_it_is_and_whether_that_is_committed(own, scratch):
     commit = git(own, "rev-parse", "HEAD").strip()
     (scratch / "2").mkdir()
-    base, head = prepare((Wish("base", "main", None), Wish("head", commit[:9], None)), (), scratch)
+    base, head = prepare(
+        (SideRequest("base", "main", None), SideRequest("head", commit[:9], None)), (), scratch
+    )
     assert (base.label, head.label) == (f"main ({commit[:7]})", commit[:9])
     assert base.git == head.git == {"commit": commit, "clean": True}
     write(own, {"new.py": ""})
@@ -87,7 +89,7 @@ def test_a_commit_that_holds_no_headbench_is_refused(own, scratch):
     git(own, "add", "only.txt")
     git(own, "commit", "--quiet", "--message", "another history")
     with pytest.raises(UsageError, match=r"base empty \(.*\) holds no headbench, it lacks harness/worker.py"):
-        prepare((Wish("base", "empty", None), HEAD), (), scratch)
+        prepare((SideRequest("base", "empty", None), HEAD), (), scratch)
 
 
 def test_elsewhere_the_sides_share_the_running_headbench_and_take_plugins_from_their_trees(foreign, scratch):
@@ -164,7 +166,7 @@ def test_an_interpreter_is_taken_as_it_is_named_for_a_link_is_how_an_environment
 ):
     venv.create(tmp_path / "old", symlinks=True)
     monkeypatch.chdir(tmp_path)
-    base, head = prepare((Wish("base", None, Path("old/bin/python")), HEAD), (), scratch)
+    base, head = prepare((SideRequest("base", None, Path("old/bin/python")), HEAD), (), scratch)
     assert base.program.python == str(tmp_path / "old" / "bin" / "python")
     assert base.label.endswith(", old/bin/python")
     assert head.program.python == RUNNING.python == sys.executable
@@ -187,7 +189,7 @@ def test_a_program_that_is_no_python_or_too_old_is_refused_by_its_option(
     program.write_text(f"#!/bin/sh\n{answer}\n")
     program.chmod(0o755)
     with pytest.raises(UsageError) as refused:
-        prepare((Wish("base", None, program), HEAD), (), scratch)
+        prepare((SideRequest("base", None, program), HEAD), (), scratch)
     for word in (f"--base-python {program}", *words):
         assert word in str(refused.value)
 
@@ -203,13 +205,13 @@ def test_an_interpreter_that_would_import_another_headbench_is_refused(scratch, 
     with pytest.raises(
         HeadbenchError, match=r"would import .*other/harness/__init__.py, not base's own code"
     ):
-        prepare((Wish("base", None, tmp_path / "old" / "bin" / "python"), HEAD), (), scratch)
+        prepare((SideRequest("base", None, tmp_path / "old" / "bin" / "python"), HEAD), (), scratch)
 
 
 def test_the_commit_of_a_side_is_its_own_also_when_another_is_made_meanwhile(own, scratch):
     first = git(own, "rev-parse", "HEAD").strip()
     write(own, {"harness/errors.py": "# second\n"})
     commit_all(own)
-    base, _ = prepare((Wish("base", first, None), HEAD), (), scratch)
+    base, _ = prepare((SideRequest("base", first, None), HEAD), (), scratch)
     assert base.git == {"commit": first, "clean": True}
     assert (scratch / "base" / "harness" / "errors.py").read_text() != "# second\n"

@@ -15,9 +15,9 @@ from markdown_it import MarkdownIt
 from reports.verdict_export import WRITERS, to_csv, to_json, to_junit
 from reports.verdict_markdown import LIMIT, to_markdown
 from results.comparison import Comparisons
-from tests.reports.test_export import HOSTILE
+from tests.reports.test_export import CONTROLS, HOSTILE
 from tests.reports.test_junit import schema
-from tests.reports.test_verdicts import everything
+from tests.reports.test_verdicts import ANSWER, everything
 from tests.results import builders
 from tests.results.sessions import NOISY, STEADY, session
 
@@ -34,7 +34,7 @@ def test_the_page_begins_with_the_answer_and_hides_the_whole_table() -> None:
     page = to_markdown(everything())
     title, answer, *_ = page.split("\n\n")
     assert title == "### main → working tree"
-    assert answer == "**REGRESSION: 2 of 10 guarded comparisons are slower, confirmed in ten fresh pairs**"
+    assert answer == f"**{ANSWER}**"
     before, _, hidden = page.partition("<details>")
     assert "<summary>all of 8 comparisons</summary>" in hidden
     assert "</details>" in hidden
@@ -75,6 +75,17 @@ def test_whatever_a_record_says_it_does_not_act_in_the_page() -> None:
     assert rows_of(page) == 6
 
 
+def test_csv_shows_control_characters_as_escapes() -> None:
+    of = everything()
+    of = replace(of, rows=(replace(of.rows[0], reason=CONTROLS, needed=12), *of.rows[1:]))
+    written = to_csv(of)
+    assert all(character.isprintable() or character == "\n" for character in written)
+    rows = list(csv.DictReader(io.StringIO(written)))
+    assert rows[0]["reason"].startswith(r"\x1b[31mred")
+    assert rows[0]["needed"] == "12"
+    assert len(rows) == len(of.rows)
+
+
 def test_csv_has_a_row_per_comparison() -> None:
     of = everything()
     rows = list(csv.DictReader(io.StringIO(to_csv(of))))
@@ -93,6 +104,8 @@ def test_json_holds_everything() -> None:
     assert [row["verdict"] for row in data["rows"]] == [row.verdict for row in of.rows]
     assert [case["variant"] for case in data["only_base"]] == ["gone"]
     assert [case["variant"] for case in data["failed"]] == ["broken"]
+    assert data["comparable"] is True
+    assert json.loads(to_json(Comparisons((), "pairs", "base", "head")))["comparable"] is False
 
 
 def test_junit_fails_what_is_slower_skips_what_is_open_and_blames_what_broke() -> None:

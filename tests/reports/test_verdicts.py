@@ -20,6 +20,10 @@ from tests.results import builders
 from tests.results.sessions import NOISY, SLOWER, STEADY, runs, session, side_trials, trial
 
 CASE, OTHER = builders.case("fused"), builders.case("per_head")
+ANSWER = (
+    "REGRESSION: 2 of 10 guarded comparisons are slower, confirmed in 10 fresh pairs; "
+    "FAILED: 1 case of the head"
+)
 REGRESSED = (*SLOWER, *[1.0] * 5, *SLOWER, *SLOWER)
 
 
@@ -60,9 +64,9 @@ def test_the_largest_change_comes_first() -> None:
     assert [line.cells[2] for line in table.lines] == ["per_head", "per_head", "fused", "fused"]
 
 
-def test_a_regression_is_the_answer_whatever_else_there_is() -> None:
+def test_a_regression_comes_first_and_hides_no_failure() -> None:
     of = from_comparisons(everything())
-    assert of.sentence == "REGRESSION: 2 of 10 guarded comparisons are slower, confirmed in ten fresh pairs"
+    assert of.sentence == ANSWER
     assert of.alarm == "regression"
 
 
@@ -91,6 +95,28 @@ def test_all_the_same_is_fine() -> None:
 def test_nothing_to_compare_is_said() -> None:
     of = runs(side_trials(CASE, STEADY, ["isolated"]), side_trials(OTHER, STEADY, ["isolated"])).comparisons()
     assert from_comparisons(of).sentence == "nothing could be compared"
+
+
+def test_a_guarded_mode_that_the_head_lost_is_no_all_clear() -> None:
+    base = side_trials(CASE, STEADY, ["isolated", "graph"])
+    of = from_comparisons(runs(base, side_trials(CASE, STEADY, ["isolated"])).comparisons())
+    assert of.sentence == ("not everything is decided: of 2 guarded comparisons 1 same, 1 incomparable")
+    assert of.alarm == "undecided"
+
+
+def test_modes_that_are_not_guarded_are_no_answer() -> None:
+    sides = [side_trials(CASE, STEADY, ["eager"])] * 2
+    assert from_comparisons(runs(*sides).comparisons()).sentence == "nothing guarded could be compared"
+
+
+def test_the_rule_is_told_in_its_own_numbers() -> None:
+    assert from_comparisons(session({CASE: STEADY}).comparisons()).method == (
+        "pairs of fresh processes, interleaved; 99.5 % interval of the mean log ratio, looked at after 5 and 10; "
+        "same: within ± 1 %; slower, faster: excludes 0 and exceeds 0.5 %"
+    )
+    assert from_comparisons(Comparisons((), "runs", "base", "head")).method == (
+        "Welch's 99 % interval of the difference of mean logs; a run is one sample"
+    )
 
 
 def test_every_mode_has_its_counts_and_eager_is_marked() -> None:
@@ -134,10 +160,10 @@ def test_a_change_in_words(ratio: float | None, text: str) -> None:
 def test_the_terminal_shows_the_answer_last() -> None:
     lines = shown(everything()).splitlines()
     assert lines[0] == "compared   main → working tree"
-    assert lines[-1] == "REGRESSION: 2 of 10 guarded comparisons are slower, confirmed in ten fresh pairs"
+    assert lines[-1] == ANSWER
     (row,) = (line for line in lines if line.startswith("slower") and "isolated" in line)
     shown_row = " ".join(row.split())
-    assert shown_row == "slower qkv regressed isolated 100.0 µs 103.0 µs +3.00 % +2.91 % … +3.09 % 10 –"
+    assert shown_row == "slower qkv regressed isolated 100.0 µs 103.0 µs +3.00 % +2.91 % … +3.09 % 10"
 
 
 def test_the_terminal_tells_why_a_case_has_no_verdict() -> None:

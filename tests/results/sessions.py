@@ -52,7 +52,7 @@ def runs(
     sides = []
     for side, trials in (("base", list(base)), ("head", list(head))):
         planned = cases or tuple(dict.fromkeys(one.case for one in trials))
-        settings = {"ab": {"side": side, "label": {"base": "main", "head": "working tree"}[side]}}
+        settings = {"ab": {"label": {"base": "main", "head": "working tree"}[side]}}
         of = builders.manifest(planned, run_id=side, replicates=5, **{"settings": settings, **manifest})
         sides.append(Run(Path("session") / side, of, trials))
     return PairedRuns(*sides)

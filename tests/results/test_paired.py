@@ -191,7 +191,9 @@ def test_a_case_that_only_one_side_can_run_says_why():
     absent = builders.trial(CASE, 0, outcome=Outcome.UNSUPPORTED, reason="head_dim 72 is no multiple of 16")
     found = runs(side_trials(CASE, STEADY, ["isolated"]), [absent]).comparisons()
     assert found.rows[0].reason == "head is unsupported: head_dim 72 is no multiple of 16"
+    assert found.rows[0].lost
     assert not found.failed
+    assert not runs([absent], side_trials(CASE, STEADY, ["isolated"])).comparisons().rows[0].lost
 
 
 def test_cases_of_one_side_are_listed_and_not_compared():
@@ -211,7 +213,20 @@ def test_a_mode_that_one_side_cannot_be_timed_in_says_why():
     row = only_row(runs(base, head), "graph")
     assert row.verdict is Verdict.INCOMPARABLE
     assert row.reason == "head has no graph time: it synchronises, which a capture forbids"
-    assert only_row(runs(head, head), "graph").reason.startswith("neither side has a graph time: it sync")
+    assert row.lost
+    neither, gained = (only_row(of, "graph") for of in (runs(head, head), runs(head, base)))
+    assert neither.reason.startswith("neither side has a graph time: it sync")
+    assert not neither.lost
+    assert not gained.lost
+
+
+def test_what_the_head_alone_lacks_leaves_a_session_undecided_and_what_it_gains_does_not():
+    captured = side_trials(CASE, STEADY, ["isolated", "graph"])
+    uncaptured = side_trials(CASE, STEADY, ["isolated"])
+    assert not runs(captured, uncaptured).comparisons().decided
+    assert runs(uncaptured, captured).comparisons().decided
+    assert runs(uncaptured, uncaptured).comparisons().decided
+    assert replace(runs(captured, uncaptured), guard=("isolated",)).comparisons().decided
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1e-6])
@@ -239,12 +254,12 @@ def test_calls_timed_together_share_one_step():
     assert only_row(runs(base, base)).verdict is Verdict.SAME
 
 
-def test_an_undecided_row_says_why_and_how_many_pairs_would_decide():
+def test_an_undecided_row_says_why_and_asks_for_no_pairs_that_nobody_measures():
     ratios = (1.02, 1.0, 1.03, 0.99, 1.0)
     row = only_row(session({CASE: ratios * 2}))
     assert row.verdict is Verdict.UNDECIDED
     assert row.reason == "too noisy for 10 pairs"
-    assert 10 < row.needed < 100
+    assert row.needed is None
     assert only_row(session({CASE: ratios})).reason == "too noisy for 5 pairs, 5 of 10 measured"
 
 
@@ -298,6 +313,21 @@ def test_identical_medians_are_never_different_whatever_was_measured(times, miss
     for row in of.comparisons().rows:
         assert row.verdict not in (Verdict.FASTER, Verdict.SLOWER)
     assert not of.to_confirm()
+
+
+def test_modes_that_are_not_guarded_make_a_session_neither_comparable_nor_undecided():
+    base = [trial(CASE, n, {"isolated": 1e-4, "eager": 1e-4}) for n in range(5)]
+    head = [trial(CASE, n, {"eager": 1e-4}) for n in range(5)]
+    found = replace(runs(base, head), guard=("isolated",)).comparisons()
+    assert [row.verdict for row in found.rows] == [Verdict.INCOMPARABLE, Verdict.SAME]
+    assert not found.comparable
+    assert replace(runs(base, head), guard=("eager",)).comparisons().decided
+
+
+def test_a_session_says_whether_it_is_a_self_check():
+    assert session({CASE: STEADY}, settings={"ab": {"self_check": True}}).is_self_check
+    assert not session({CASE: STEADY}, settings={"ab": {"self_check": False}}).is_self_check
+    assert not session({CASE: STEADY}, settings={}).is_self_check
 
 
 def test_rows_as_a_table():

@@ -69,9 +69,6 @@ def test_a_session_of_identical_code_tells_its_alarms_and_what_it_can_find():
     assert isolated.cases == 20
     assert 0.009 < isolated.median < 0.012
     assert isolated.worst > 0.03
-    lines = known.lines()
-    assert "2 of 40 comparisons, 5.0 % (95 % interval 0.6 to 16.9 %)" in lines[0]
-    assert any("isolated: ten pairs find a slowdown of 1.0 % in half of the cases" in line for line in lines)
 
 
 def test_a_confirmed_false_alarm_is_counted_as_one():
@@ -83,4 +80,3 @@ def test_fewer_than_five_pairs_say_nothing():
     known = self_check(session({builders.case("fused"): STEADY[:4]}))
     assert known.false_alarms.total == 0
     assert not known.sensitivity
-    assert known.lines() == ["self-check: no comparison has the five pairs that a verdict takes"]

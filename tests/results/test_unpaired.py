@@ -82,6 +82,7 @@ def test_fewer_than_three_runs_a_side_are_shown_and_not_judged(base, head):
     assert row.low < 2 < row.high
     assert found.unit == "processes"
     assert (row.base_count, row.head_count) == (3 * base, 3 * head)
+    assert row.needed is None, "more processes would judge nothing"
     assert found.notes[0] == ADVISORY
     assert found.comparable
 

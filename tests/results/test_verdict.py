@@ -16,7 +16,6 @@ from results.verdict import (
     judge,
     log_ratios,
     needed,
-    pairs_needed,
 )
 
 times = st.floats(1e-7, 1e-1)
@@ -164,31 +163,6 @@ def test_comparisons_are_judged_independently_of_each_other():
     table = np.array([[0.0] * 10, [0.03] * 10, [-0.03] * 10, [math.nan] * 10])
     assert list(judge(table)) == ["same", "slower", "faster", "undecided"]
     assert list(judge(table, [0.02, 0.0, 0.04, 0.0])) == ["undecided", "slower", "undecided", "undecided"]
-
-
-def test_the_pairs_needed_are_the_fewest_that_would_decide():
-    ratios = np.array([0.03, -0.01, 0.04, 0.0, 0.02, 0.03, -0.01, 0.04, 0.0, 0.02])
-    count = pairs_needed(ratios)
-    assert count is not None
-
-    def low(pairs):
-        return ratios.mean() - stats.t.ppf(0.9975, pairs - 1) * ratios.std(ddof=1) / math.sqrt(pairs)
-
-    assert low(count) > 0
-    assert low(count - 1) <= 0
-
-
-def test_what_the_timer_hides_no_number_of_pairs_can_show():
-    assert pairs_needed([0.005, -0.005, 0.0, 0.001, 0.0], resolution=0.02) is None
-
-
-@pytest.mark.parametrize("ratios", [[], [0.1], [math.nan] * 5, [0.3, -0.3] * 5])
-def test_nothing_is_promised_where_nothing_is_known_or_too_much_is_needed(ratios):
-    assert pairs_needed(ratios) is None
-
-
-def test_what_is_decided_needs_no_more_than_a_look():
-    assert pairs_needed([0.03] * 5) == 5
 
 
 @given(st.floats(-0.2, 0.2), st.floats(1e-4, 0.5))
