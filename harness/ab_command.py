@@ -234,7 +234,7 @@ def exit_code(comparisons: Comparisons, runs: PairedRuns) -> int:
     if any(trial.outcome.failed for trial in runs.head.trials):
         return 1
     if runs.is_self_check:
-        return 0
+        return 0 if comparisons.comparable else UNDECIDED
     if comparisons.regressions:
         return REGRESSION
     return 0 if comparisons.decided else UNDECIDED

@@ -121,7 +121,9 @@ def _found(of: Comparisons) -> str:
     ]
     answer = "no regression: " if of.decided else "not everything is decided: "
     noun = "guarded comparison" if guarded else "comparison"
-    return f"{answer if guarded else ''}of {counted(len(of.judged), noun)} {', '.join(told)}"
+    lost = sum(row.lost for row in of.judged)
+    alone = f"; head alone has no time for {lost:,} of them" if lost else ""
+    return f"{answer if guarded else ''}of {counted(len(of.judged), noun)} {', '.join(told)}{alone}"
 
 
 def _method(of: Comparisons) -> str:

@@ -156,7 +156,9 @@ class PairedCase:
 
     def _lost(self, mode: str) -> bool:
         """Whether base has times in this mode and head, although it was measured, has none."""
-        return bool(self.base_times.get(mode) and self.head.replicates and not self.head_times.get(mode))
+        of_base, of_head = (times.get(mode, {}).values() for times in (self.base_times, self.head_times))
+        usable = [bool(of) and why_no_time("it", of) is None for of in (of_base, of_head)]
+        return usable == [True, False] and self.head.replicates > 0
 
     def _row(
         self,

@@ -25,6 +25,7 @@ NOISY = sessions.side_trials(CASE, sessions.NOISY * 2, MODES)
 CRASHED = [builders.trial(OTHER, 0, outcome=Outcome.CRASHED, reason="it died", timings={})]
 TOO_LARGE = [builders.trial(OTHER, 0, outcome=Outcome.OUT_OF_MEMORY, reason="too large", timings={})]
 UNCAPTURED = sessions.side_trials(CASE, sessions.STEADY, ["isolated", "eager"])
+UNGUARDED = sessions.side_trials(CASE, sessions.STEADY, ["eager"])
 OK = [sessions.trial(OTHER, 0, dict.fromkeys(MODES, 1e-4))]
 
 
@@ -40,6 +41,8 @@ OK = [sessions.trial(OTHER, 0, dict.fromkeys(MODES, 1e-4))]
         (UNCAPTURED, STEADY, 0),
         ([*STEADY, *OK], [*STEADY, *TOO_LARGE], 4),
         ([], [], 4),
+        (UNGUARDED, UNGUARDED, 4),
+        (TOO_LARGE, TOO_LARGE, 4),
         ([*STEADY, *OK], [*SLOWER, *AGAIN, *CRASHED], 1),
         ([*STEADY, *CRASHED], [*STEADY, *OK], 0),
         ([*STEADY, *CRASHED], [*SLOWER, *AGAIN, *OK], 3),
@@ -52,8 +55,11 @@ def test_the_exit_code_is_the_worst_of_what_head_has_done(base, head, code):
 
 
 def test_a_self_check_has_no_verdict_to_fail_with():
-    runs = sessions.runs(STEADY, NOISY, settings={"ab": {"self_check": True}})
+    settings = {"ab": {"self_check": True}}
+    runs = sessions.runs(STEADY, NOISY, settings=settings)
     assert exit_code(runs.comparisons(), runs) == 0
+    nothing = sessions.runs(UNGUARDED, UNGUARDED, settings=settings)
+    assert exit_code(nothing.comparisons(), nothing) == 4
 
 
 @pytest.mark.parametrize(

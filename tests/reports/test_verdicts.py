@@ -100,7 +100,10 @@ def test_nothing_to_compare_is_said() -> None:
 def test_a_guarded_mode_that_the_head_lost_is_no_all_clear() -> None:
     base = side_trials(CASE, STEADY, ["isolated", "graph"])
     of = from_comparisons(runs(base, side_trials(CASE, STEADY, ["isolated"])).comparisons())
-    assert of.sentence == ("not everything is decided: of 2 guarded comparisons 1 same, 1 incomparable")
+    assert of.sentence == (
+        "not everything is decided: of 2 guarded comparisons 1 same, 1 incomparable; head alone has no time for 1 of "
+        "them"
+    )
     assert of.alarm == "undecided"
 
 

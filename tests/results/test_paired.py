@@ -214,6 +214,9 @@ def test_a_mode_that_one_side_cannot_be_timed_in_says_why():
     assert row.verdict is Verdict.INCOMPARABLE
     assert row.reason == "head has no graph time: it synchronises, which a capture forbids"
     assert row.lost
+    of_zero = side_trials(CASE, STEADY, ["isolated"]), side_trials(CASE, [0.0] * 5, ["isolated"])
+    assert only_row(runs(*of_zero), "isolated").lost
+    assert not only_row(runs(*of_zero[::-1]), "isolated").lost
     neither, gained = (only_row(of, "graph") for of in (runs(head, head), runs(head, base)))
     assert neither.reason.startswith("neither side has a graph time: it sync")
     assert not neither.lost
