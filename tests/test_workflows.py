@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,12 +79,16 @@ class Job:
 
     root: Path
 
-    def run(self, code: int, base: str = "HEAD~1", session: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, code: int, base: str = "HEAD~1", session: bool = True, comparable: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         bin_folder = self.root / "bin"
         bin_folder.mkdir(exist_ok=True)
         made = "mkdir -p out/20260102T030405Z-gpu-ab12-ab" if session else "true"
         (bin_folder / "python").write_text(
-            f'#!/bin/sh\necho "$@" >>asked\ncase $3 in ab) {made}; exit {code} ;; esac\necho "| table |"\n'
+            f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\necho "$@" >>asked\n'
+            f"case $3 in ab) {made}; exit {code} ;; esac\n"
+            f"case $5 in --json) echo '{json.dumps({'comparable': comparable})}' ;; *) echo '| table |' ;; esac\n"
         )
         (bin_folder / "python").chmod(0o755)
         return subprocess.run(
@@ -122,6 +128,7 @@ def test_base_and_head_are_measured_and_the_verdicts_are_the_job_s_summary(job: 
     assert (job.root / "asked").read_text().splitlines() == [
         "-m harness ab HEAD~1 HEAD --out out --budget 20m",
         "-m harness report out/20260102T030405Z-gpu-ab12-ab --markdown",
+        "-m harness report out/20260102T030405Z-gpu-ab12-ab --json",
     ]
     assert job.summary() == "| table |\n"
 
@@ -145,6 +152,18 @@ def test_a_confirmed_slowdown_fails_the_job_and_an_undecided_case_is_only_said(
     assert done.stdout.startswith(said)
     assert bool(done.stdout) is bool(said)
     assert job.summary() == "| table |\n"
+
+
+@pytest.mark.parametrize("nothing", [{"session": False}, {"comparable": False}])
+def test_a_job_that_compared_nothing_is_not_green(job: Job, nothing: dict[str, bool]) -> None:
+    done = job.run(4, **nothing)
+    assert done.returncode == 4
+    assert done.stdout.startswith("::error title=Nothing compared::")
+
+
+def test_the_gpu_workflow_takes_no_cpu_for_a_gpu() -> None:
+    (script,) = [step["run"] for step in steps() if ".ci/gpu-regression" in step.get("run", "")]
+    assert "--device cuda" in script
 
 
 def test_without_a_session_there_is_no_summary_and_the_code_stays(job: Job) -> None:
