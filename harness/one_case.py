@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HeadbenchError, UsageError, unknown
 from harness.new_run import new_manifest, store_left_out
-from harness.plan import VariantFacts, make_plan
+from harness.plan import Plan, VariantFacts, make_plan
 from harness.plugins import remember
 from harness.progress import Progress
 from harness.request import SILENCE_S, Selection, defaults_for
@@ -63,7 +63,7 @@ def measure_case(
         UsageError: there is no such variant, or the shape does not fit.
         HeadbenchError: it could not be measured or stored.
     """
-    plan = make_plan(_narrowed(selection, environment), variants, environment)
+    plan = plan_of(selection, environment, variants)
     device = environment["device"].partition(":")[0]
     budget_s = settings.budget_s or settings.replicates * (START_GUESS_S[device] + REPLICATE_S)
     stored = _stored_settings(settings, budget_s)
@@ -87,14 +87,20 @@ def mode_of(record: Record, wanted: str | None) -> str | None:
     return next((mode for mode in modes if mode in record.estimates), None)
 
 
-def _narrowed(selection: Selection, environment: dict[str, Any]) -> Selection:
+def plan_of(selection: Selection, environment: dict[str, Any], variants: list[VariantFacts]) -> Plan:
+    """The selection as one case: of the device's defaults the first.
+
+    Raises:
+        UsageError: there is no such variant, or the shape does not fit.
+    """
     defaults = defaults_for(environment["device"])
-    return replace(
+    narrowed = replace(
         selection,
         batch=selection.batch or defaults.batch[:1],
         seq_len=selection.seq_len or defaults.seq_len[:1],
         dtypes=selection.dtypes or defaults.dtype[:1],
     )
+    return make_plan(narrowed, variants, environment)
 
 
 def _stored_settings(settings: Settings, budget_s: float) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def resume(path: Path, options: Options) -> int:
                 f"{path} cannot be resumed: plugin {changed} has changed since; start a new run instead"
             )
         environment, variants = look(run.manifest.environment["device"], plugins)
-        _refuse_changes(run, environment)
+        refuse_changes(run, environment)
         missing = run.missing()
         left_out = leave_out([case for replicate, case in missing if replicate == 0], variants, environment)
         whole = run.manifest.replicates * len(run.manifest.cases)
@@ -237,7 +237,12 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
     return int(any(trial.outcome.failed for trial in run.trials))
 
 
-def _refuse_changes(run: Run, environment: dict[str, Any]) -> None:
+def refuse_changes(run: Run, environment: dict[str, Any]) -> None:
+    """Let a run go on only where it began.
+
+    Raises:
+        UsageError: one of `SAME` is not as it was.
+    """
     for keys in SAME:
         was, now = _at(run.manifest.environment, keys), _at(environment, keys)
         if was != now:

@@ -18,7 +18,8 @@ SCRIPTED = """
 import json, os
 from pathlib import Path
 import harness.one_case, harness.probe
-from harness.plan import case_of, make_plan, VariantFacts
+from harness.one_case import plan_of
+from harness.plan import VariantFacts
 from results.run import Run
 from results.schema import Outcome, Timing, Trial
 from tests.results import builders
@@ -34,7 +35,7 @@ def look(device, plugins):
     return ENVIRONMENT, [VariantFacts("qkv", name, "", "", None, None) for name in names]
 
 def measure_case(selection, settings, environment, variants):
-    (case,) = make_plan(harness.one_case._narrowed(selection, environment), variants, environment).cases
+    (case,) = plan_of(selection, environment, variants).cases
     Path("asked").write_text(f"{settings.replicates}")
     outcome = Outcome(case.variant.removeprefix("is_")) if case.variant != "fused_qkv" else Outcome.OK
     trials = []

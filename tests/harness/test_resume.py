@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from harness.errors import UsageError
-from harness.run_command import SAME, _refuse_changes
+from harness.run_command import SAME, refuse_changes
 from results.run import Run
 from tests.results import builders
 
@@ -26,7 +26,7 @@ def run_on(environment, tmp_path) -> Run:
 
 
 def test_the_same_machine_and_code_may_go_on(tmp_path):
-    _refuse_changes(run_on(ENVIRONMENT, tmp_path), copy.deepcopy(ENVIRONMENT))
+    refuse_changes(run_on(ENVIRONMENT, tmp_path), copy.deepcopy(ENVIRONMENT))
 
 
 @pytest.mark.parametrize("keys", SAME)
@@ -37,4 +37,4 @@ def test_a_change_is_refused_and_named(tmp_path, keys):
         place = place[key]
     place[keys[-1]] = "another"
     with pytest.raises(UsageError, match=rf"{' '.join(keys)} was .*, is another; start a new run"):
-        _refuse_changes(run_on(ENVIRONMENT, tmp_path), now)
+        refuse_changes(run_on(ENVIRONMENT, tmp_path), now)
