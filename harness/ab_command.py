@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
@@ -18,7 +19,7 @@ from harness.request import QUICK_MODEL, SILENCE_S, Selection
 from harness.run_command import LEAST_TRIAL_S
 from harness.runner import START_GUESS_S, Runner
 from harness.sides import SideRequest, prepare
-from harness.signals import ended_by_signals
+from harness.signals import ended_by_signals, ignore_signals
 from results.paired import GUARDED, PairedRuns
 from results.paired_case import FIRST, FRESH
 from results.schema import MODES
@@ -138,10 +139,11 @@ def _announce(plan: AbPlan, options: Options) -> None:
     device = head.environment["device"].partition(":")[0]
     # What starting and checking take cannot be had for less, whatever the budget.
     least_s = PROCESSES * (START_GUESS_S[device] + LEAST_TRIAL_S[device] * len(plan.cases))
-    ten_s = max(_budget_s(plan, options), least_s)
+    budget_s = _budget_s(plan, options)
+    ten_s, about = (budget_s, "about") if budget_s >= least_s else (least_s, "at least")
     print(
         f"{counted(len(plan.cases), 'case')} on {machine['name']}, {len(FIRST)} pairs of fresh processes: "
-        f"about {_duration(ten_s * len(FIRST) / MOST_PAIRS)}; up to {_duration(ten_s)} where they leave cases "
+        f"{about} {_duration(ten_s * len(FIRST) / MOST_PAIRS)}; {_duration(ten_s)} where they leave cases "
         f"undecided; {len(FRESH)} more pairs confirm what is slower",
         flush=True,
     )
@@ -159,41 +161,54 @@ def _duration(seconds: float) -> str:
 
 def _measure(plan: AbPlan, options: Options) -> int:
     """Measure the pairs and judge them; whatever ends the measuring, what is there is judged and shown first."""
-    from harness.progress import Progress
     from harness.verdict_output import print_session
 
-    fault: HeadbenchError | None = None
-    interrupted = False
     with ExitStack() as closing:
         writers = _create(plan, options, closing)
         runs = PairedRuns(writers["base"].run, writers["head"].run, options.guard or GUARDED)
-        try:
-            for one in (plan.base, plan.head):
-                store_left_out(writers[one.side.name], one.left_out)
-            budget_s = _budget_s(plan, options)
-            trials = len(SIDES) * len(FIRST) * len(plan.cases)
-            with Progress(trials, budget_s * len(FIRST) / MOST_PAIRS, "pair") as shown:
-                runners = {
-                    one.side.name: Runner(writers[one.side.name], shown, one.side.program)
-                    for one in (plan.base, plan.head)
-                }
-                PairMeasurement(runners, runs, shown, options.seed).measure(plan.cases, budget_s)
-        except KeyboardInterrupt:
-            interrupted = True
-        except StoreError as error:
-            fault = HeadbenchError(str(error))
-        except HeadbenchError as error:
-            fault = error
+        fault = _measure_pairs(plan, options, writers, runs)
+    ignore_signals()
+    session = writers["base"].path.parent
+    if isinstance(fault, KeyboardInterrupt) and not _any_measured(runs):
+        shutil.rmtree(session, ignore_errors=True)
+        raise fault
     comparisons = runs.comparisons()
     print_session(runs, comparisons)
-    session = writers["base"].path.parent
-    if fault:
-        raise fault
-    if interrupted:
+    if isinstance(fault, KeyboardInterrupt):
         print(f"interrupted: what was measured is judged above, and stored in {session}", file=sys.stderr)
         return INTERRUPTED
+    if fault:
+        raise fault
     print(f"stored in {session}; `python -m harness report {session}` shows it again")
     return exit_code(comparisons, runs)
+
+
+def _measure_pairs(
+    plan: AbPlan, options: Options, writers: dict[str, RunWriter], runs: PairedRuns
+) -> HeadbenchError | KeyboardInterrupt | None:
+    """Measure what the verdicts need; what ended that early, if anything did."""
+    from harness.progress import Progress
+
+    budget_s = _budget_s(plan, options)
+    trials = len(SIDES) * len(FIRST) * len(plan.cases)
+    try:
+        for one in (plan.base, plan.head):
+            store_left_out(writers[one.side.name], one.left_out)
+        with Progress(trials, budget_s * len(FIRST) / MOST_PAIRS, "pair") as shown:
+            runners = {
+                one.side.name: Runner(writers[one.side.name], shown, one.side.program)
+                for one in (plan.base, plan.head)
+            }
+            PairMeasurement(runners, runs, shown, options.seed).measure(plan.cases, budget_s)
+    except StoreError as error:
+        return HeadbenchError(str(error))
+    except (HeadbenchError, KeyboardInterrupt) as error:
+        return error
+    return None
+
+
+def _any_measured(runs: PairedRuns) -> bool:
+    return any(not trial.outcome.never_tried for run in (runs.base, runs.head) for trial in run.trials)
 
 
 def _create(plan: AbPlan, options: Options, closing: ExitStack) -> dict[str, RunWriter]:

@@ -14,7 +14,7 @@ from harness.plugins import changed_plugin, remember
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
 from harness.runner import START_GUESS_S
-from harness.signals import ended_by_signals
+from harness.signals import ended_by_signals, ignore_signals
 from results.run import Run, load
 from results.store import RUNS, RunWriter, StoreError, locate
 from results.words import counted
@@ -154,17 +154,20 @@ def _announce(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     print(
         f"{plan.measured} of {counted(len(plan.cases), 'case')} in {counted(len(plan.groups), 'group')} × "
         f"{counted(settings['replicates'], 'replicate')} on {machine['name']}; "
-        f"about {_estimated_s(plan, environment, settings):.0f} s",
+        f"{_estimate(plan, environment, settings)}",
         flush=True,
     )
 
 
-def _estimated_s(plan: Plan, environment: dict[str, Any], settings: dict[str, Any]) -> float:
-    """The budget, or what starting and verifying cost at least where that is more."""
+def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any]) -> str:
+    """`about 180 s`, the budget; `at least 35 s` where starting, verifying and observing alone take more."""
+    from harness.observations import usual_s
+
     device = environment["device"].partition(":")[0]
-    least_s: float = START_GUESS_S[device] + LEAST_TRIAL_S[device] * plan.measured
-    least_s *= settings["replicates"]
-    return max(float(settings["budget_s"]), least_s)
+    replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * plan.measured
+    least_s = settings["replicates"] * replicate_s + usual_s(plan.measured, device)
+    budget_s = settings["budget_s"]
+    return f"about {budget_s:.0f} s" if budget_s >= least_s else f"at least {least_s:.0f} s"
 
 
 def _sound_run(where: Path) -> Path:
@@ -174,6 +177,10 @@ def _sound_run(where: Path) -> Path:
         manifest = load(path).manifest
     except StoreError as error:
         raise UsageError(str(error)) from error
+    if manifest.of_session:
+        raise UsageError(
+            f"{path} is a side of an ab session, whose pairs cannot be measured apart: start a new ab"
+        )
     settings, environment = manifest.settings, manifest.environment
     try:
         sound = (
@@ -225,14 +232,16 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
         fault = HeadbenchError(str(error))
     except HeadbenchError as error:
         fault = error
+    ignore_signals()
+    go_on = f"go on with: python -m harness run --resume {writer.path}"
+    if code == INTERRUPTED and all(trial.outcome.never_tried for trial in run.trials):
+        print(f"interrupted before anything was measured; {go_on}", file=sys.stderr)
+        return code
     print_report(run)
     if fault:
         raise fault
     if code == INTERRUPTED:
-        print(
-            f"interrupted: what was measured is stored; go on with: python -m harness run --resume {writer.path}",
-            file=sys.stderr,
-        )
+        print(f"interrupted: what was measured is stored; {go_on}", file=sys.stderr)
         return code
     return int(any(trial.outcome.failed for trial in run.trials))
 

@@ -21,8 +21,7 @@ def ended_by_signals() -> Iterator[None]:
     """
 
     def interrupt(_number: int, _frame: object) -> None:
-        for one in ENDING:
-            signal.signal(one, signal.SIG_IGN)
+        ignore_signals()
         raise KeyboardInterrupt
 
     before = {one: signal.getsignal(one) for one in ENDING}
@@ -34,3 +33,9 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for one in ENDING:
             signal.signal(one, before[one])
+
+
+def ignore_signals() -> None:
+    """Let none of them cut off what is to be shown; for the rest of an `ended_by_signals` block."""
+    for one in ENDING:
+        signal.signal(one, signal.SIG_IGN)

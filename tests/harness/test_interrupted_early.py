@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import time
@@ -34,7 +35,7 @@ def interrupted(arguments: tuple[object, ...], number: int, cwd: Path, temporary
     try:
         if announced:
             assert process.stdout is not None
-            while " about " not in process.stdout.readline():
+            while not re.search(" about | at least ", process.stdout.readline()):
                 assert process.poll() is None
         else:
             while not children_of(process.pid):
@@ -71,3 +72,24 @@ def test_an_interrupt_while_the_machine_is_looked_at_ends_in_one_line(tmp_path, 
     assert not (tmp_path / "runs").exists()
     assert not left
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_ab_interrupted_right_after_its_plan_leaves_no_session(tmp_path, temporary, number):
+    checkout = scripted_checkout(tmp_path / "checkout", {"sdpa": {"takes_s": 20}})
+    arguments = ("ab", "main", "--out", tmp_path / "runs")
+    code, stderr, left = interrupted(arguments, number, checkout, temporary, announced=True)
+    assert (code, stderr) == (130, "headbench: interrupted before anything was measured\n")
+    assert not list(tmp_path.glob("runs/*"))
+    assert not left
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_interrupted_right_after_its_plan_says_so_in_one_line(tmp_path, temporary, number):
+    arguments = ("run", *TINY, "--stage", "output", "--out", tmp_path / "runs")
+    code, stderr, left = interrupted(arguments, number, tmp_path, temporary, announced=True)
+    assert code == 130
+    assert "interrupted before anything was measured" in stderr
+    assert stderr.count("\n") == 1
+    assert not left
