@@ -67,7 +67,7 @@ def _write_parquet(run: Run, path: Path) -> None:
     try:
         to_parquet(run, path)
     except ImportError as error:
-        raise UsageError("--parquet needs pyarrow: pip install 'headbench[parquet]'") from error
+        raise UsageError("--parquet needs pyarrow: pip install pyarrow") from error
     except OSError as error:
         raise UsageError(f"--parquet {path} cannot be written: {error.strerror or error}") from error
 
