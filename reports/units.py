@@ -21,6 +21,9 @@ _BYTE_UNITS = tuple((1024.0**power, unit) for power, unit in enumerate(("B", "Ki
 MOST_IN_A_COLUMN = 99_950
 """Numbers from here on have six digits: a column that holds such a number takes a larger unit."""
 
+SMALLEST_IN_FULL, LARGEST_IN_FULL = 1e-9, 1e15
+"""What lies beyond is no measurement's number, and as digits it would push everything else out of a table."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -89,6 +92,8 @@ def percent(fraction: float | None) -> str:
     value = 100 * fraction
     if 0 < abs(value) < 0.05:
         return "<0.1 %" if value > 0 else ">-0.1 %"
+    if abs(value) >= LARGEST_IN_FULL:
+        return f"{value:.0e} %"
     return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
 
 
@@ -124,10 +129,12 @@ def size(count: int | None) -> str:
 
 
 def significant(value: float, digits: int) -> str:
-    """`value` with `digits` significant digits, never an exponent: 1.000, 23.4, 12345."""
+    """`value` with `digits` significant digits: 1.000, 23.4, 12345; an exponent only where no table has room."""
     if value == 0:
         return "0"
     rounded = float(f"{value:.{digits}g}")
+    if not SMALLEST_IN_FULL <= abs(rounded) < LARGEST_IN_FULL:
+        return f"{value:.{digits - 1}e}"
     return f"{rounded:.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
 
 

@@ -9,7 +9,9 @@ import pytest
 from harness.errors import UsageError
 from harness.run_command import SAME, refuse_changes
 from results.run import Run
-from tests.results import builders
+from tests.results import builders, sessions
+
+from .test_command_line import refused
 
 ENVIRONMENT = {
     "device": "cuda:0",
@@ -38,3 +40,11 @@ def test_a_change_is_refused_and_named(tmp_path, keys):
     place[keys[-1]] = "another"
     with pytest.raises(UsageError, match=rf"{' '.join(keys)} was .*, is another; start a new run"):
         refuse_changes(run_on(ENVIRONMENT, tmp_path), now)
+
+
+def test_a_side_of_an_ab_session_is_not_resumed(tmp_path, capsys, monkeypatch):
+    folder = sessions.stored(tmp_path, sessions.session({builders.case(): sessions.STEADY}))
+    for side in ("base", "head"):
+        line = refused(capsys, monkeypatch, "run", "--resume", str(folder / side))
+        assert f"{folder / side} is a side of an ab session" in line
+        assert "start a new ab" in line

@@ -180,3 +180,16 @@ def test_a_column_of_sizes_shares_a_unit_too() -> None:
 )
 def test_a_ratio_has_three_digits(value: float, text: str) -> None:
     assert units.ratio(value) == text
+
+
+@pytest.mark.parametrize("value", [1e290, 1e-290, 1.7e308, 5e-324, -1e290, 1e15])
+def test_no_number_is_wider_than_a_table_has_room_for(value):
+    texts = [units.ratio(value), units.duration(value), units.percent(value), units.rate(value)]
+    texts += [units.time_scale([value])(value, 4), units.significant(value, 4)]
+    assert max(map(len, texts)) <= 20
+
+
+def test_what_a_measurement_can_read_is_written_in_full():
+    assert units.ratio(1e290) == "1.00e+290 ×"
+    assert units.ratio(123456) == "123000 ×"
+    assert units.significant(1e-9, 2) == "0.0000000010"
