@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports import units
-from reports.columns import Column, Grid, Line, telling, without_empty
+from reports.columns import UNSURE_MARK, Column, Grid, Line, telling, without_empty
 from reports.text import MISSING, plain
 from results.decomposition import decompose
+from results.ranking import is_wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,16 +34,20 @@ def launches_grid(report: Report) -> Grid[Standing] | None:
     cases = [row.record.case for row in rows]
     time = units.time_scale(part for row in rows for part in _parts(decompose(row.record)))
 
-    def part(name: str) -> Callable[[Standing], str]:
-        return lambda row: time(getattr(decompose(row.record), name), 3)
+    def part(name: str, of_eager: bool = False) -> Callable[[Standing], str]:
+        """A cell; what is derived from an eager time that is hardly known is marked as that is."""
+        return lambda row: (
+            (UNSURE_MARK if of_eager and is_wide(row.record.estimates["eager"]) else "")
+            + time(getattr(decompose(row.record), name), 3)
+        )
 
     shape = [_case_column(title, text) for title, text in telling(cases)]
     columns: tuple[Column[Standing], ...] = (
         Column("stage", lambda row: plain(row.record.case.stage), left=True, least=9),
         *shape,
         Column("variant", lambda row: plain(row.variant), left=True, least=12),
-        Column("eager", part("eager_s")),
-        Column("overhead", part("launch_overhead_s")),
+        Column("eager", part("eager_s", of_eager=True)),
+        Column("overhead", part("launch_overhead_s", of_eager=True)),
         Column("gaps", part("gaps_s")),
         Column("kernels", part("busy_s")),
         Column("launches", _launches, expendable=1),

@@ -144,7 +144,8 @@ def _times(row: Standing) -> Iterator[tuple[str, str]]:
 def _throttled(record: Record) -> Iterator[tuple[str, str]]:
     """How much of what is shown ran at a lowered clock, and what NVML calls the cause."""
     for mode, sampling in record.sampling.items():
-        if sampling.throttled_share > THROTTLED_SHARE:
+        # An eager loop waits for its launches, and the clock of a GPU that waits is another one.
+        if mode != "eager" and sampling.throttled_share > THROTTLED_SHARE:
             cause = f": {', '.join(sampling.clock_events)}" if sampling.clock_events else ""
             share = units.percent(sampling.throttled_share)
             yield THROTTLED, f"{share} of the {mode} samples ran at a lowered clock{cause}"
