@@ -106,7 +106,13 @@ def _planned(options: Options) -> Iterator[AbPlan]:
         ended_by_signals(),
         tempfile.TemporaryDirectory(prefix="headbench-ab-", ignore_cleanup_errors=True) as scratch,
     ):
-        base, head = prepare(requests, options.plugins, Path(scratch).resolve())
+        try:
+            base, head = prepare(requests, options.plugins, Path(scratch).resolve())
+        except OSError as error:
+            why = error.args[0][0][-1] if isinstance(error, shutil.Error) else error
+            raise HeadbenchError(
+                f"cannot copy the code to {scratch}: {why}; TMPDIR names another folder"
+            ) from error
         selection = options.selection
         if selection == Selection() and not options.everything:
             selection = replace(selection, models=(QUICK_MODEL,))

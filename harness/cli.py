@@ -72,7 +72,7 @@ def run(
     out: options.Out = None,
     resume: Annotated[
         Path | None,
-        options.optional("--resume", "Measure only what this run still lacks, with its own settings.", "RUN"),
+        options.path("--resume", "Measure only what this run still lacks, with its own settings.", "RUN"),
     ] = None,
     dry_run: options.DryRun = False,
 ) -> None:
@@ -121,12 +121,10 @@ def ab(
     ] = None,
     base_python: Annotated[
         Path | None,
-        options.optional(
-            "--base-python", "Another Python for the base, to judge an upgrade of torch.", "PYTHON"
-        ),
+        options.path("--base-python", "Another Python for the base, to judge an upgrade of torch.", "PYTHON"),
     ] = None,
     head_python: Annotated[
-        Path | None, options.optional("--head-python", "Another Python for the head.", "PYTHON")
+        Path | None, options.path("--head-python", "Another Python for the head.", "PYTHON")
     ] = None,
     guard: Annotated[
         str | None,
@@ -272,7 +270,7 @@ def report(
         bool, typer.Option("--github-action-benchmark", help="The JSON customSmallerIsBetter.")
     ] = False,
     parquet: Annotated[
-        Path | None, options.optional("--parquet", "A row per case, into this file, as Parquet.", "FILE")
+        Path | None, options.path("--parquet", "A row per case, into this file, as Parquet.", "FILE")
     ] = None,
 ) -> None:
     """Show a stored run, or the verdicts of an ab session, again; or export them to stdout."""

@@ -26,6 +26,20 @@ def optional(option: str, text: str, metavar: str) -> typer.models.OptionInfo:
     return info
 
 
+def path(option: str, text: str, metavar: str) -> typer.models.OptionInfo:
+    """The same for a path; an empty one, as of a variable that is not set, must not mean the current folder."""
+    info: typer.models.OptionInfo = typer.Option(
+        option, help=text, metavar=metavar, show_default=False, parser=_path
+    )
+    return info
+
+
+def _path(given: str | Path) -> Path:
+    if not str(given):
+        raise typer.BadParameter("'' is no path: give one, or leave the option out")
+    return Path(given)
+
+
 Values = list[str] | None
 
 Everything = Annotated[
@@ -56,7 +70,7 @@ Device = Annotated[
     str | None, optional("--device", "cpu, cuda or cuda:N.  [default: the GPU if there is one]", "DEVICE")
 ]
 Plugins = Annotated[
-    list[Path] | None, optional("--plugin", "A Python file that adds variants; may be repeated.", "FILE")
+    list[Path] | None, path("--plugin", "A Python file that adds variants; may be repeated.", "FILE")
 ]
 Silence = Annotated[
     str,
@@ -72,7 +86,7 @@ Seed = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    optional("--out", "Folder that runs go to, one folder each.  [default: results/runs]", "DIR"),
+    path("--out", "Folder that runs go to, one folder each.  [default: results/runs]", "DIR"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")]

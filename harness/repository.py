@@ -80,8 +80,13 @@ class Repository:
             HeadbenchError: git refuses, or the disk is full; the message is git's.
         """
         own_index = {"GIT_INDEX_FILE": str(index)}
-        self._ask("read-tree", commit, variables=own_index)
-        self._ask("checkout-index", "--all", f"--prefix={folder}/", variables=own_index)
+        try:
+            self._ask("read-tree", commit, variables=own_index)
+            self._ask("checkout-index", "--all", f"--prefix={folder}/", variables=own_index)
+        except HeadbenchError as error:
+            raise HeadbenchError(
+                f"{error}: is there room in {folder}? TMPDIR names another folder"
+            ) from error
 
     def copy_working_tree(self, folder: Path) -> None:
         """Copy the working tree into a folder: every file that git tracks or would add, as it is now."""

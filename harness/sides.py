@@ -68,6 +68,8 @@ def prepare(
     repository = _repository(requests)
     own = repository is not None and _holds_headbench(repository.top)
     named = [asked for asked in requests if asked.ref is not None]
+    for plugin in plugins if named else ():
+        _refuse_link_out(plugin, repository)
     if named and not own and not any(_inside(plugin, repository) for plugin in plugins):
         raise UsageError(
             f"{Path.cwd()} is no checkout of headbench: to compare variants that it holds, at {named[0].ref} and now, "
@@ -176,6 +178,18 @@ def _its_plugins(
         else:
             its.append(file)
     return tuple(its), tuple(absent)
+
+
+def _refuse_link_out(plugin: Path, repository: Repository | None) -> None:
+    """A link that leads out of the repository has no history: both sides would measure one file, as if compared."""
+    if repository is None or _inside(plugin, repository):
+        return
+    named = Path(os.path.abspath(plugin))  # noqa: PTH100 - resolving would follow the link
+    if named.is_relative_to(repository.top):
+        raise UsageError(
+            f"--plugin {plugin} is a link that leads out of {repository.top}, so that no commit has what it holds: to "
+            f"measure one file on both sides, name {plugin.resolve()}"
+        )
 
 
 def _inside(plugin: Path, repository: Repository | None) -> Path | None:

@@ -96,6 +96,9 @@ def _notes(
     base: Sequence[Run], head: Sequence[Run], across: Sequence[str], both: Sequence[UnpairedCase]
 ) -> Iterator[str]:
     yield ADVISORY
+    paths = [{run.path.resolve() for run in side} for side in (base, head)]
+    if shared := len(paths[0] & paths[1]):
+        yield f"{counted(shared, 'run')} on both sides: what is compared with itself cannot differ"
     for one in differences(base, head):
         if one.key in across:
             yield f"compared across {one.key}: {one.base} in base, {one.head} in head"

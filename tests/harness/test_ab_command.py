@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -269,3 +271,25 @@ def test_a_self_check_compares_the_working_tree_with_itself_and_tells_what_this_
     assert "self-check: identical code called different in 0 of 2 comparisons" in said
     assert "isolated: 10 pairs find a slowdown of" in said
     assert "same code" not in said, "that is what was asked for"
+
+
+def test_a_full_temporary_disk_ends_in_one_line(tmp_path, monkeypatch, capsys):
+    from harness import sides
+    from harness.ab_command import Options, start
+    from harness.errors import HeadbenchError
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sides.shutil, "copytree", refuse)
+    with pytest.raises(HeadbenchError, match="No space left on device; TMPDIR names another folder") as told:
+        start(Options(self_check=True))
+    assert told.value.exit_code == 1
+    every = shutil.Error([("a", "b", "[Errno 28] No space left on device"), ("c", "d", "the same")])
+    monkeypatch.setattr(sides.shutil, "copytree", lambda *_, **__: (_ for _ in ()).throw(every))
+    with pytest.raises(
+        HeadbenchError, match=r"/headbench-ab-\w+: \[Errno 28\] No space left on device; TMPDIR"
+    ):
+        start(Options(self_check=True))

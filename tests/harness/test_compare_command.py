@@ -36,6 +36,16 @@ def test_three_runs_a_side_are_judged_and_nothing_fails(tmp_path, capsys):
     assert data["base"] == f"{base} (3 runs)"
 
 
+def test_a_run_compared_with_itself_is_said_to_be(tmp_path, capsys):
+    base = folder_of_runs(tmp_path / "base", [1e-4] * 3)
+    compare_command.show(str(base), str(base), (), ["json"])
+    told = "3 runs on both sides: what is compared with itself cannot differ"
+    assert told in json.loads(capsys.readouterr().out)["notes"]
+    head = folder_of_runs(tmp_path / "head", [1e-4] * 3)
+    compare_command.show(str(base), str(head), (), ["json"])
+    assert "on both sides" not in capsys.readouterr().out
+
+
 def test_two_runs_are_shown_as_advice(tmp_path, capsys):
     paths = [folder_of_runs(tmp_path / side, [1e-4]) / "run-0" for side in ("base", "head")]
     assert compare_command.show(str(paths[0]), str(paths[1]), (), []) == 0

@@ -139,6 +139,23 @@ def test_a_plugin_that_neither_side_has_is_refused(own, scratch, plugin, why):
         prepare((BASE, HEAD), (Path(plugin),), scratch)
 
 
+@pytest.mark.parametrize("link", ["mine.py", "folder"])
+@pytest.mark.parametrize("place", ["own", "foreign"])
+def test_a_plugin_that_is_a_link_out_of_the_repository_is_refused(request, scratch, tmp_path, place, link):
+    checkout = request.getfixturevalue(place)
+    (tmp_path / "outside").mkdir()
+    real = tmp_path / "outside" / "linked.py"
+    real.write_text("")
+    (checkout / link).symlink_to(real if link == "mine.py" else real.parent)
+    commit_all(checkout)
+    plugin = checkout / link if link == "mine.py" else checkout / link / "linked.py"
+    with pytest.raises(UsageError, match=f"is a link that leads out of .* name {real}"):
+        prepare((BASE, HEAD), (plugin,), scratch)
+    if place == "own":
+        base, head = prepare((BASE, HEAD), (real,), scratch)
+        assert base.plugins == head.plugins == (real,)
+
+
 def test_elsewhere_commits_cannot_be_compared_without_a_plugin_of_the_repository(foreign, scratch, tmp_path):
     outside = tmp_path / "outside.py"
     outside.write_text("")
