@@ -111,8 +111,8 @@ def resume(path: Path, options: Options) -> int:
         left_out = leave_out([case for replicate, case in missing if replicate == 0], variants, environment)
         whole = run.manifest.replicates * len(run.manifest.cases)
         budget_s = options.budget_s or max(5.0, run.manifest.settings["budget_s"] * len(missing) / whole)
-        lacking = f"{len(missing)} trials are missing" if missing else "what is to be observed is missing"
-        print(f"resuming {path}: {lacking}, about {budget_s:.0f} s", flush=True)
+        lacking = f"missing: {counted(len(missing), 'trial') if missing else 'what is to be observed'}"
+        print(f"resuming {path}; {lacking}; about {budget_s:.0f} s", flush=True)
         return _measure(writer, budget_s, left_out)
 
 

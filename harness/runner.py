@@ -18,6 +18,7 @@ from harness.plan import figures
 from harness.probe import START_S
 from harness.series import PRECISE
 from results.schema import Case, Outcome, Trial
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +73,7 @@ class Runner:
             before, left = left, self._without_trial(replicate, left)
             if len(left) == len(before) and self._killed.total() == kills:
                 raise HeadbenchError(
-                    f"replicate {replicate} makes no progress: {len(left)} cases stay unmeasured"
+                    f"replicate {replicate} makes no progress, unmeasured: {counted(len(left), 'case')}"
                 )
 
     def _without_trial(self, replicate: int, cases: Sequence[Case]) -> list[Case]:

@@ -12,6 +12,7 @@ from results.errors import StoreError, refused
 from results.merged import MergedRun, merge
 from results.run import MANIFEST, TRIALS, Run, load
 from results.session import SIDES, is_session
+from results.words import counted
 from results.writer import RunWriter
 
 __all__ = ["LATEST", "MergedRun", "Run", "RunWriter", "StoreError", "locate", "read", "read_each"]
@@ -128,7 +129,7 @@ def _read_all(folder: Path) -> tuple[list[Run], list[str]]:
             f"{folder} is half of an ab session, one side of it is gone: to read what is left, name {lone[0]}"
         )
     if not runs:
-        raise StoreError(f"none of the {len(inside)} runs in {folder} can be read: {problems[0]}")
+        raise StoreError(f"of {counted(len(inside), 'run')} in {folder} none can be read: {problems[0]}")
     return runs, [f"left out: {problem}" for problem in problems]
 
 

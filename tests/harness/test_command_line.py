@@ -361,6 +361,12 @@ def test_list_shows_every_stage_variant_and_preset_with_what_is_missing_here():
     assert re.search(r"sdpa_cudnn +CUDA, .* no ", line)
 
 
+@pytest.mark.parametrize(("budget", "told"), [("1s", r"at least [1-9]\d* s"), ("30m", "about 1800 s")])
+def test_a_budget_that_starting_and_verifying_alone_exceed_is_not_announced_as_the_time(budget, told):
+    done = headbench("run", "--stage", "qkv", "--device", "cpu", "--dry-run", "--budget", budget)
+    assert re.search(f"; {told}\n", done.stdout)
+
+
 def test_a_dry_run_prints_the_plan_and_measures_nothing(tmp_path):
     done = headbench("run", "--all", "--device", "cpu", "--dry-run", "--out", tmp_path / "runs")
     assert done.returncode == 0

@@ -171,9 +171,7 @@ def test_another_file_is_not_a_run(tmp_path):
 def test_a_folder_of_broken_runs_names_the_first_cause(tmp_path):
     for name in ("a", "b"):
         (stored(tmp_path, replace(PLAN, run_id=name)) / "manifest.json").write_text("{")
-    with pytest.raises(
-        StoreError, match=r"none of the 2 runs in .* can be read: .*manifest\.json is damaged"
-    ):
+    with pytest.raises(StoreError, match=r"of 2 runs in .* none can be read: .*manifest\.json is damaged"):
         read(tmp_path)
 
 
