@@ -159,8 +159,8 @@ def _busy_machine() -> list[str]:
     if load < cores / 2:
         return []
     return [
-        f"load average {load:.1f} on {cores} cores: other programs are running, times will be less certain; a CPU's "
-        f"are steadier with fewer threads, as by OMP_NUM_THREADS={max(1, cores // 2)}"
+        f"load average {load:.1f} on {cores} cores: other programs are running, times will be less certain",
+        f"on a busy CPU fewer threads are steadier: OMP_NUM_THREADS={max(1, cores // 2)}",
     ]
 
 
