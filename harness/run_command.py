@@ -16,6 +16,7 @@ from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, 
 from harness.runner import START_GUESS_S
 from harness.signals import ended_by_signals, ignore_signals
 from results.run import Run, load
+from results.session import is_session
 from results.store import RUNS, RunWriter, StoreError, locate
 from results.words import counted
 from variants.presets import PRESETS
@@ -174,13 +175,11 @@ def _sound_run(where: Path) -> Path:
     """The run's folder; refused when it is no run, or holds settings that no run of ours was stored with."""
     try:
         path = locate(where)
-        manifest = load(path).manifest
+        manifest = None if is_session(path) else load(path).manifest
     except StoreError as error:
         raise UsageError(str(error)) from error
-    if manifest.of_session:
-        raise UsageError(
-            f"{path} is a side of an ab session, whose pairs cannot be measured apart: start a new ab"
-        )
+    if manifest is None or manifest.of_session:
+        raise UsageError(f"{path} is of an ab session, which cannot be resumed: start a new ab")
     settings, environment = manifest.settings, manifest.environment
     try:
         sound = (

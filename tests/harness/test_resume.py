@@ -42,9 +42,9 @@ def test_a_change_is_refused_and_named(tmp_path, keys):
         refuse_changes(run_on(ENVIRONMENT, tmp_path), now)
 
 
-def test_a_side_of_an_ab_session_is_not_resumed(tmp_path, capsys, monkeypatch):
+def test_neither_an_ab_session_nor_a_side_of_it_is_resumed(tmp_path, capsys, monkeypatch):
     folder = sessions.stored(tmp_path, sessions.session({builders.case(): sessions.STEADY}))
-    for side in ("base", "head"):
-        line = refused(capsys, monkeypatch, "run", "--resume", str(folder / side))
-        assert f"{folder / side} is a side of an ab session" in line
+    for path in (folder, folder / "base", folder / "head"):
+        line = refused(capsys, monkeypatch, "run", "--resume", str(path))
+        assert f"{path} is of an ab session, which cannot be resumed" in line
         assert "start a new ab" in line
