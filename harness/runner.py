@@ -108,6 +108,7 @@ class Runner:
             "seconds": seconds,
             "needs": self._needs,
             "target_precision": self._settings.get("target_precision", PRECISE),
+            "precise": self._settings.get("target_precision", PRECISE),  # its name in some earlier versions
             "watch": False,  # an earlier version's worker, as the base of an `ab`, asks for it
             "cases": [asdict(case) for case in cases],
         }
