@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from results.codec import decode, encode
 
@@ -59,6 +59,22 @@ class Stopped(StrEnum):
     """Its time was over; schema 1 says so of a fixed number, too."""
     LIMIT = "limit"
     """It would have grown without bound."""
+
+
+class Stored:
+    """A dataclass that goes into a file and comes back."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
+        plain: dict[str, Any] = encode(asdict(cast("Any", self)))
+        return plain
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """As stored; what is missing, unknown or of the wrong type raises ValueError."""
+        return decode(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +225,7 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Stored):
     """One case in one replicate: the unit that is appended and synced.
 
     `utilisation` is what schema 1 kept here; since schema 2 it is an observation's.
@@ -242,19 +258,9 @@ class Trial:
                 f"{self.case.key}: timing mode {unknown[0]!r} is unknown: {', '.join(MODES)} are known"
             )
 
-    def to_json(self) -> dict[str, Any]:
-        """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
-        plain: dict[str, Any] = encode(asdict(self))
-        return plain
-
-    @classmethod
-    def from_json(cls, data: object) -> Self:
-        """A trial as stored; what is missing, unknown or of the wrong type raises ValueError."""
-        return decode(cls, data)
-
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Stored):
     """One case watched in a process of its own after the replicates, by one or more sensors."""
 
     case: Case
@@ -262,19 +268,9 @@ class Observation:
     utilisation: Utilisation | None = None
     dispatch: Dispatch | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
-        plain: dict[str, Any] = encode(asdict(self))
-        return plain
-
-    @classmethod
-    def from_json(cls, data: object) -> Self:
-        """An observation as stored; what is missing, unknown or of the wrong type raises ValueError."""
-        return decode(cls, data)
-
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Stored):
     """A run's settings and surroundings, written before the first trial.
 
     `cases` is the whole grid that was asked for, in plan order; `baselines` maps each stage to the variant
@@ -304,13 +300,3 @@ class Manifest:
     def of_session(self) -> bool:
         """Whether the run is a side of an `ab` session, which nothing but an `ab` measures."""
         return "ab" in self.settings
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain dictionary that `from_json` reads back; NaN and infinity, which JSON lacks, become None."""
-        plain: dict[str, Any] = encode(asdict(self))
-        return plain
-
-    @classmethod
-    def from_json(cls, data: object) -> Self:
-        """A manifest as stored; what is missing, unknown or of the wrong type raises ValueError."""
-        return decode(cls, data)
