@@ -9,7 +9,7 @@ from rich.text import Text
 
 from harness.child import Child
 from harness.errors import HeadbenchError
-from harness.following import follow
+from harness.following import follow, machine_job
 from harness.probe import START_S, look
 from reports import units
 from results.clock_events import words
@@ -39,19 +39,13 @@ def show(device: str | None) -> int:
     return int(bool(_fault(found)))
 
 
-def _examine(environment: Mapping[str, Any]) -> Facts:
+def _examine(environment: dict[str, Any]) -> Facts:
     found: Facts = {}
-    gpu = environment["gpu"]
-    job = {
-        "device": environment["device"],
-        "gpu_uuid": gpu["uuid"] if gpu else None,
-        "memory_bytes": environment["cpu"]["memory_bytes"],
-    }
 
     def keep(event: dict[str, Any]) -> None:
         found[event["event"]] = event
 
-    with Child("harness.doctor", job, START_S) as child:
+    with Child("harness.doctor", machine_job(environment), START_S) as child:
         fault = follow(child, START_S, None, keep)
     if fault:
         raise HeadbenchError(f"{environment['device']} cannot be used: {fault.reason}")

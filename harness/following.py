@@ -1,4 +1,4 @@
-"""Following a child to its end: what it has in hand, whether it fell silent or died, and who is to blame."""
+"""A child from its job to its end: what it is told, what it has in hand, how it ended, and who is to blame."""
 
 from __future__ import annotations
 
@@ -52,6 +52,16 @@ class Fault:
     def during(self) -> str:
         """The reason with what was being done."""
         return f"{self.reason}, during {self.in_hand.step}" if self.in_hand else self.reason
+
+
+def machine_job(environment: dict[str, Any]) -> dict[str, Any]:
+    """What every child is told of the machine: its device, how NVML knows it, how much memory there is."""
+    gpu = environment["gpu"]
+    return {
+        "device": environment["device"],
+        "gpu_uuid": gpu["uuid"] if gpu else None,
+        "memory_bytes": environment["cpu"]["memory_bytes"],
+    }
 
 
 def follow(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.child import Child
 from harness.errors import HeadbenchError
-from harness.following import follow
+from harness.following import follow, machine_job
 from harness.probe import START_S
 from results.schema import Dispatch, Observation, Utilisation
 
@@ -78,11 +78,8 @@ class Observing:
 
     def _job(self, lacking: dict[str, list[Case]]) -> dict[str, Any]:
         manifest = self._writer.run.manifest
-        gpu = manifest.environment["gpu"]
         return {
-            "device": manifest.environment["device"],
-            "gpu_uuid": gpu["uuid"] if gpu else None,
-            "memory_bytes": manifest.environment["cpu"]["memory_bytes"],
+            **machine_job(manifest.environment),
             "plugins": manifest.settings["plugins"],
             "seed": manifest.settings["seed"],
             "cases": {sensor: [asdict(case) for case in cases] for sensor, cases in lacking.items()},

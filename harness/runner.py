@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.child import RUNNING, Child, Program
 from harness.errors import HeadbenchError
-from harness.following import Fault, InHand, follow
+from harness.following import Fault, InHand, follow, machine_job
 from harness.plan import figures
 from harness.probe import START_S
 from harness.series import PRECISE
@@ -97,11 +97,8 @@ class Runner:
                 self._blame(replicate, cases, fault)
 
     def _job(self, replicate: int, cases: list[Case], seconds: float) -> dict[str, Any]:
-        gpu = self._environment["gpu"]
         return {
-            "device": self._environment["device"],
-            "gpu_uuid": gpu["uuid"] if gpu else None,
-            "memory_bytes": self._environment["cpu"]["memory_bytes"],
+            **machine_job(self._environment),
             "plugins": self._settings["plugins"],
             "seed": self._settings["seed"],
             "replicate": replicate,
