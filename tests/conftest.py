@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,10 @@ from hypothesis import settings
 # A CI judges a change by the same examples every time; on a developer's machine they are new ones each time.
 settings.register_profile("headbench", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("headbench")
+
+# A shell starts what runs in its background deaf to Ctrl-C, and so would be every command that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Benchmarks, not tests: minutes each, and only a run that names the folder is meant to pay for them.
 collect_ignore = ["regression"]
