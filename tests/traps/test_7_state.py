@@ -81,7 +81,9 @@ def as_it_was():
     yield
     with torch.inference_mode():
         kept.restore(SHAPE.dtype)
-    torch.set_autocast_enabled("cpu", False)  # the end of inference mode brings back what stood at its beginning
+    torch.set_autocast_enabled(
+        "cpu", False
+    )  # the end of inference mode brings back what stood at its beginning
     torch.set_float32_matmul_precision(precision)
     torch.set_grad_enabled(grad)
     os.sched_setaffinity(0, affinity)
