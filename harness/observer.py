@@ -21,7 +21,7 @@ from harness.device import open_device, open_nvml
 from harness.faults import classify, is_fatal
 from harness.observations import STEPS, unseen
 from harness.plan import group_cases
-from harness.plugins import changed_plugin
+from harness.plugins import refusal
 from results.schema import Case, Dispatch, Observation, Utilisation
 from variants.inputs import Inputs, make_inputs
 from variants.registry import discover
@@ -40,8 +40,8 @@ WARM_UP_CALLS = 3
 def main() -> None:
     """The child: observe the cases of the job on stdin, an event for every step and every observation."""
     channel = Channel()
-    if changed := changed_plugin(channel.job["plugins"]):
-        channel.send("refused", message=f"plugin {changed} has changed since the run began: start a new run")
+    if why := refusal(channel.job["plugins"]):
+        channel.send("refused", message=why)
         return
     with torch.inference_mode():
         device, state = open_device(channel.job)

@@ -24,5 +24,11 @@ def changed_plugin(remembered: list[dict[str, Any]]) -> str | None:
     return None
 
 
+def refusal(remembered: list[dict[str, Any]]) -> str | None:
+    """Why a child does not begin with these plugins, or None."""
+    changed = changed_plugin(remembered)
+    return f"plugin {changed} has changed since the run began: start a new run" if changed else None
+
+
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()

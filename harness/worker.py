@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.channel import Channel
 from harness.needs import Need, shares
-from harness.plugins import changed_plugin
+from harness.plugins import refusal
 from results.schema import Case, Trial
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def main() -> None:
     """The child: measure the job on stdin, an event for every step and every trial."""
     channel = Channel()
-    if changed := changed_plugin(channel.job["plugins"]):
-        channel.send("refused", message=f"plugin {changed} has changed since the run began: start a new run")
+    if why := refusal(channel.job["plugins"]):
+        channel.send("refused", message=why)
         return
     import torch
 
