@@ -236,7 +236,7 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
         ("run", f"{MEASURING} --quick --replicates --resume"),
         ("ab", f"{MEASURING} --base-python --head-python --guard --only --self-check"),
         ("compare", "--across --csv --json --markdown --junit --help"),
-        ("doctor", "--device --help"),
+        ("doctor", "--device --kernels --help"),
         (
             "report",
             "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --help",
