@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernels import block_per_head, flash_portable
+from kernels import block_per_head, flash_hopper, flash_portable, qkv_headmajor
 from kernels.compiler import Binary, Build, KernelError, compile_for, find
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def catalogue() -> Iterator[Build]:
     yield Build(find("timing"))
     yield from block_per_head.builds()
     yield from flash_portable.builds()
+    yield from flash_hopper.builds()
+    yield from qkv_headmajor.builds()
 
 
 def inspect(build: Build) -> list[Resources]:
