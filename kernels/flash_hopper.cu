@@ -306,11 +306,13 @@ struct Consumer {
         products_wait<1>();
         float added[2] = {};
         exponentials(s, added);
+        // The vote needs every exponential, so that none is put off until P · V is there.
+        const bool small = added[0] <= SUM_LIMIT && added[1] <= SUM_LIMIT;      // false for NaN too
+        const bool again = any_of_warpgroup(NAMED_VOTE + index, !small);
         products_wait<0>();
         release(at.v_free + 8 * values.stage);
         values.next();
-        const bool small = added[0] <= SUM_LIMIT && added[1] <= SUM_LIMIT;      // false for NaN too
-        if (any_of_warpgroup(NAMED_VOTE + index, !small)) {
+        if (again) {
             ask_scores(s, keys.stage);
             products_wait<0>();
             const int row = first_row + row_in_tile;
