@@ -23,7 +23,7 @@
 #include "hopper.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; TURNS 1 if the
-// consumers ask for products in turn.
+// consumers ask for products in turn; MULTIPLIED of eight exponentials are left to the multiply-adders.
 #define CONSUMER_REGISTERS (BLOCKS == 2 ? (WARPGROUPS == 1 ? 232 : 112) : (WARPGROUPS == 3 ? 160 : 240))
 #define PRODUCER_REGISTERS 24
 #define NAMED_VOTE 1                        // and the barriers after it, one a consumer
@@ -212,14 +212,16 @@ struct Consumer {
         products_commit();
     }
 
-    // s = exp2(s · scale - maximum), and what that adds to the rows' sums.
-    __device__ __forceinline__ void exponentials(Scores& s, float (&added)[2]) const
+    // s = exp2(s · scale - maximum), and what that adds to the rows' sums. What is masked must become 0 exactly, which only the
+    // special-function unit makes of minus infinity: `WITH_MASK` leaves all to it.
+    template <bool WITH_MASK> __device__ __forceinline__ void exponentials(Scores& s, float (&added)[2]) const
     {
 #pragma unroll
         for (int j = 0; j < KEY_TILES; ++j)
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                s[j][i] = exp2_fast(s[j][i] * problem.scale - maximum[i / 2]);
+                const float power = s[j][i] * problem.scale - maximum[i / 2];
+                s[j][i] = !WITH_MASK && j % 8 < MULTIPLIED ? exp2_by_multiplying(power) : exp2_fast(power);
                 added[i / 2] += s[j][i];
             }
     }
@@ -258,7 +260,7 @@ struct Consumer {
             for (int j = 0; j < COLUMN_TILES; ++j)
                 o[j][2 * half] *= shrink, o[j][2 * half + 1] *= shrink;
         }
-        exponentials(s, sum);
+        exponentials<true>(s, sum);
     }
 
     __device__ __forceinline__ int last_key(int row) const
@@ -305,7 +307,7 @@ struct Consumer {
         pass_turn();
         products_wait<1>();
         float added[2] = {};
-        exponentials(s, added);
+        exponentials<false>(s, added);
         // The vote needs every exponential, so that none is put off until P · V is there.
         const bool small = added[0] <= SUM_LIMIT && added[1] <= SUM_LIMIT;      // false for NaN too
         const bool again = any_of_warpgroup(NAMED_VOTE + index, !small);

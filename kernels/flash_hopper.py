@@ -32,13 +32,15 @@ _STAGES = 4
 class Tile:
     """How the work is cut: a block has `warpgroups` consumers with 64 queries each, and takes `keys` keys at a time.
 
-    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn.
+    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn. Of eight exponentials,
+    `multiplied` are left to the multiply-adders: it pays where the special-function unit is the limit.
     """
 
     warpgroups: int = 2
     keys: int = 128
     blocks: int = 1
     turns: bool = True
+    multiplied: int = 0
 
     @property
     def rows(self) -> int:
@@ -55,7 +57,7 @@ class Tile:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys}
-        macros |= {"BLOCKS": self.blocks, "TURNS": int(self.turns)}
+        macros |= {"BLOCKS": self.blocks, "TURNS": int(self.turns), "MULTIPLIED": self.multiplied}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 

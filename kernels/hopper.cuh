@@ -95,6 +95,21 @@ template <int REGISTERS> __device__ __forceinline__ void give_registers()
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(REGISTERS));
 }
 
+// exp2 without the special-function unit, on the multiply-adders, to 7.5e-5 of its value: 2^whole · 2^fraction, the latter a
+// cubic that is nearest to it over [-1/2, 1/2]. NaN stays NaN; what is beyond 2^±120 is as large or small as that.
+__device__ __forceinline__ float exp2_by_multiplying(float x)
+{
+    asm("max.NaN.f32 %0, %0, 0fC2F00000;" : "+f"(x));
+    asm("min.NaN.f32 %0, %0, 0f42F00000;" : "+f"(x));
+    const float shifted = x + 12582912.0f;      // 1.5 · 2^23: the whole part is in the lowest bits
+    const float fraction = x - (shifted - 12582912.0f);
+    float power = 0.0551717241f;
+    power = power * fraction + 0.242611246f;
+    power = power * fraction + 0.693260977f;
+    power = power * fraction + 0.999928051f;
+    return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
+}
+
 // Descriptor of a tile of 64-column boxes. Along the depth of the product: eight rows are 1,024 bytes. `box_bytes` is how far
 // the next box is, which matters only where the columns are the product's columns (V) and not its depth (Q, K).
 __device__ __forceinline__ unsigned long long describe(unsigned address, int box_bytes)
