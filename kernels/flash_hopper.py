@@ -32,8 +32,8 @@ _STAGES = 4
 class Tile:
     """How the work is cut: a block has `warpgroups` consumers with 64 queries each, and takes `keys` keys at a time.
 
-    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn. Of eight exponentials,
-    `multiplied` are left to the multiply-adders: it pays where the special-function unit is the limit.
+    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn. Of eight
+    exponentials, `multiplied` are left to the multiply-adders: it pays where the special-function unit is the limit.
     """
 
     warpgroups: int = 2
