@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.errors import UsageError, shown
-from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
+from harness.sensors.nvml import Nvml, NvmlUnavailable, gpus_seen
 from harness.peaks import peaks_of_gpu
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness import memory, rounds, verification
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
-from harness.nvml import NOTHING_READ
+from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools
 from results.schema import Case, Outcome

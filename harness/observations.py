@@ -9,7 +9,8 @@ from harness.child import Child
 from harness.errors import HeadbenchError
 from harness.following import follow, machine_job
 from harness.probe import START_S
-from results.schema import Dispatch, Observation, Utilisation
+from harness.sensors.sensor import unseen
+from results.schema import Observation
 
 if TYPE_CHECKING:
     from harness.progress import Progress
@@ -20,21 +21,20 @@ USUAL_START_S = 12.0
 """An observer's start on a GPU: a worker's, and some five seconds until CUPTI has recorded for the first time."""
 USUAL_CASE_S = 0.62
 """A case's NVML window, its preparations, and what the profiler takes for it."""
-STEPS = {"utilisation": "NVML window", "dispatch": "kernels"}
+SENSORS = {"window": ("utilisation", "gpm"), "dispatch": ("dispatch",)}
+"""What the observer is asked to use, and the fields of an observation that each fills."""
+FIELDS_OF_STEP = {"NVML window": SENSORS["window"], "kernels": SENSORS["dispatch"]}
 ON_CPU = {
     "utilisation": "NVML watches GPUs; this run is on the CPU",
+    "gpm": "NVML's performance monitor watches GPUs; this run is on the CPU",
     "dispatch": "kernels are a GPU's; this run is on the CPU",
+    "counters": "Nsight Compute counts on GPUs; this run is on the CPU",
 }
 
 
 def usual_s(cases: int, device: str) -> float:
     """About how long it takes to observe so many cases."""
     return 0.0 if device == "cpu" or not cases else USUAL_START_S + USUAL_CASE_S * cases
-
-
-def unseen(sensor: str, reason: str) -> Utilisation | Dispatch:
-    """What stands for a sensor's figures where there are none."""
-    return Utilisation(reason=reason) if sensor == "utilisation" else Dispatch(reason=reason)
 
 
 class Observing:
@@ -50,18 +50,26 @@ class Observing:
             HeadbenchError: an observer cannot start.
             StoreError: an observation could not be stored.
         """
-        environment = self._writer.run.manifest.environment
-        if environment["device"] == "cpu":
-            for sensor, cases in self._writer.run.unobserved().items():
+        if self._writer.run.manifest.environment["device"] == "cpu":
+            for field, cases in self._writer.run.unobserved().items():
                 for case in cases:
-                    self._store(case, sensor, unseen(sensor, ON_CPU[sensor]))
+                    self._store(case, field, ON_CPU[field])
             return
-        while lacking := self._writer.run.unobserved():
+        while lacking := self._lacking():
             self._progress.begin("observing")
             before = sum(map(len, lacking.values()))
             self._one_observer(lacking)
-            if sum(map(len, self._writer.run.unobserved().values())) == before:
+            if sum(map(len, self._lacking().values())) == before:
                 raise HeadbenchError(f"observing makes no progress: {before} observations are missing")
+
+    def _lacking(self) -> dict[str, list[Case]]:
+        """The cases that lack any of a sensor's fields, by sensor."""
+        unobserved = self._writer.run.unobserved()
+        return {
+            sensor: list(dict.fromkeys(case for field in fields for case in unobserved.get(field, ())))
+            for sensor, fields in SENSORS.items()
+            if any(field in unobserved for field in fields)
+        }
 
     def _one_observer(self, lacking: dict[str, list[Case]]) -> None:
         settings = self._writer.run.manifest.settings
@@ -71,10 +79,10 @@ class Observing:
             return
         if fault.in_hand is None:
             raise HeadbenchError(f"the process that observes could not start: {fault.reason}")
-        sensor = next(name for name, step in STEPS.items() if step == fault.in_hand.step)
-        for case in self._writer.run.unobserved().get(sensor, []):
-            if fault.in_hand.holds(case):
-                self._store(case, sensor, unseen(sensor, f"{fault.outcome.value}: {fault.during}"))
+        for field, cases in self._writer.run.unobserved().items():
+            for case in cases if field in FIELDS_OF_STEP.get(fault.in_hand.step, ()) else ():
+                if fault.in_hand.holds(case):
+                    self._store(case, field, f"{fault.outcome.value}: {fault.during}")
 
     def _job(self, lacking: dict[str, list[Case]]) -> dict[str, Any]:
         manifest = self._writer.run.manifest
@@ -82,6 +90,7 @@ class Observing:
             **machine_job(manifest.environment),
             "plugins": manifest.settings["plugins"],
             "seed": manifest.settings["seed"],
+            "gpm": manifest.settings["counters"] != "none",
             "cases": {sensor: [asdict(case) for case in cases] for sensor, cases in lacking.items()},
         }
 
@@ -89,5 +98,5 @@ class Observing:
         if event["event"] == "observation":
             self._writer.observe(Observation.from_json(event["observation"]))
 
-    def _store(self, case: Case, sensor: str, seen: Utilisation | Dispatch) -> None:
-        self._writer.observe(Observation(case, **{sensor: seen}))  # type: ignore[arg-type]
+    def _store(self, case: Case, field: str, reason: str) -> None:
+        self._writer.observe(Observation(case, **{field: unseen(field, reason)}))  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.memory import CPU_SOURCE, peak_of
+from harness.sensors.memory import CPU_SOURCE, peak_of
 
 CPU = torch.device("cpu")
 KB = 250

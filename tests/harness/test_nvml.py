@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from harness import utilisation
-from harness.fake_nvml import ScriptedNvml
+from harness.sensors.fake_nvml import ScriptedNvml
 from harness.fakes import ScriptedClock
-from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
+from harness.sensors.nvml import Nvml, NvmlUnavailable, gpus_seen
 
 READINGS = ("sm_clock_mhz", "max_sm_clock_mhz", "power_limit_w", "temperature_c", "power_w")
 SECOND_US = 1_000_000

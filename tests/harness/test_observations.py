@@ -9,7 +9,8 @@ from harness.errors import HeadbenchError
 from harness.following import Fault, InHand
 from harness.observations import Observing
 from results.run import load
-from results.schema import Case, Dispatch, Observation, Outcome, Utilisation
+from results.figures import Dispatch, Utilisation
+from results.schema import Case, Observation, Outcome
 from results.store import RunWriter
 from tests.results import builders
 

@@ -12,8 +12,8 @@ import torch
 
 from harness import environment as module
 from harness.environment import capture
-from harness.fake_nvml import ScriptedNvml
-from harness.nvml import Nvml
+from harness.sensors.fake_nvml import ScriptedNvml
+from harness.sensors.nvml import Nvml
 from harness.peaks import peaks_of, peaks_of_gpu
 from tests.harness.commands import ROOT, environment
 
@@ -58,7 +58,7 @@ FILLED = """
 import json
 import torch
 from harness.environment import capture
-from harness.nvml import Nvml, import_library
+from harness.sensors.nvml import Nvml, import_library
 
 gpu = capture("cuda:0")["gpu"]
 torch.ones(1, device="cuda")

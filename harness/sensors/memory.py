@@ -13,7 +13,8 @@ from results.schema import Memory
 if TYPE_CHECKING:
     from harness.timers import Call
 
-CUDA_SOURCE = "PyTorch's CUDA allocator: tensors, no CUDA context"
+CUDA_SOURCE = "PyTorch's CUDA allocator"
+CUDA_SCOPE = "this process's tensors: no CUDA context, nothing allocated past PyTorch"
 MEMORY_EVENT = "[memory]"
 """The profiler's own name for an allocation, positive bytes, or a release, negative."""
 CPU_SOURCE = "PyTorch's profiler: tensors allocated and freed during one call"
@@ -36,7 +37,7 @@ def _cuda_peak(call: Call) -> Memory:
         del output
     finally:
         gc.enable()
-    return Memory(peak - resident, resident, torch.cuda.memory_reserved(), CUDA_SOURCE)
+    return Memory(peak - resident, resident, torch.cuda.memory_reserved(), CUDA_SOURCE, CUDA_SCOPE)
 
 
 def _cpu_peak(call: Call) -> Memory:

@@ -1,0 +1,152 @@
+"""The long window: one case runs back to back while NVML watches the whole GPU, at the clock that this settles to.
+
+One window serves NVML and its performance monitor, so that what they say is of the same seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from harness.sensors.nvml import NvmlUnavailable
+from harness.sensors.sensor import unseen
+from results.figures import Utilisation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.sensors.feed import Feed
+    from harness.sensors.gpm import GpmMeter
+    from harness.sensors.nvml import Nvml
+    from harness.timers import Call
+    from results.figures import Figures
+
+WARM_S = 0.06
+"""The first batches fill the queue, and lift an idle clock."""
+LEAST_S = 0.5
+"""What the energy counter needs: it ticks every 20 to 100 ms."""
+LIMIT_S = 2.5
+"""Longer than two of the slowest sampling periods NVML uses."""
+PAUSE_S = 1e-3
+SOURCE = "NVML"
+
+
+class DeviceWindow:
+    """NVML's readings and, where there is one, its performance monitor's, of a call that runs back to back.
+
+    `feed` makes what keeps the GPU busy with a call. Without `gpm`, `gpm_reason` says why.
+    """
+
+    step = "NVML window"
+    fields = ("utilisation", "gpm")
+    reason: str | None = None
+
+    def __init__(
+        self, nvml: Nvml, gpm: GpmMeter | None, gpm_reason: str | None, feed: Callable[[Call], Feed]
+    ) -> None:
+        self._nvml, self._gpm, self._gpm_reason, self._feed = nvml, gpm, gpm_reason, feed
+
+    def sample(self, call: Call) -> dict[str, Figures]:
+        """Run `call` until NVML has published a period that lies wholly inside the run, half a second at least."""
+        feed = self._feed(call)
+        _keep_fed(feed, WARM_S)
+        if self._gpm:
+            self._gpm.start()
+        utilisation = self._watch(feed)
+        gpm = self._gpm.stop() if self._gpm else unseen("gpm", self._gpm_reason or "not asked for")
+        feed.drain()
+        return {"utilisation": utilisation(), "gpm": gpm}
+
+    def close(self) -> None:
+        """Give the performance monitor's samples back."""
+        if self._gpm:
+            self._gpm.close()
+
+    def _watch(self, feed: Feed) -> Callable[[], Utilisation]:
+        """The window; what it returns is asked once the feed is drained, and knows the time of a call."""
+        start = time.time()
+        energy = _EnergyTicks(self._nvml)
+        busy: float | None = None
+        missing: dict[str, str] = {}
+        while time.time() - start < LIMIT_S:
+            feed.top_up()
+            energy.poll()
+            try:
+                busy = self._nvml.busy_percent_since(start * 1e6) if busy is None else busy
+            except NvmlUnavailable as error:
+                missing["gpu_busy_percent"] = str(error)
+            if time.time() - start >= LEAST_S and (busy is not None or missing):
+                break
+            time.sleep(PAUSE_S)
+        if busy is None and not missing:
+            missing["gpu_busy_percent"] = f"NVML published no sample within {LIMIT_S} s"
+        feed.top_up()  # still running while the rest is read
+        reading, window_s = self._nvml.reading(), time.time() - start
+        try:
+            others = self._nvml.other_processes()
+        except NvmlUnavailable as error:
+            others, missing["other_processes"] = None, str(error)
+        energy_j, energy_window_s = energy.taken()
+        if energy_j is None:
+            missing["energy_j"] = energy.why_not()
+        memory = self._nvml.memory_used_bytes()
+        return lambda: Utilisation(
+            gpu_busy_percent=busy,
+            memory_used_bytes=memory,
+            power_w=reading.power_w,
+            sm_clock_mhz=reading.sm_clock_mhz,
+            temperature_c=reading.temperature_c,
+            window_s=window_s,
+            calls=feed.calls(),
+            span_s=feed.span_s(),
+            energy_j=energy_j,
+            energy_window_s=energy_window_s,
+            clock_event_reasons=reading.clock_event_reasons,
+            other_processes=None if others is None else len(others),
+            fed_by=feed.mode,
+            missing=missing,
+            source=SOURCE,
+            scope=self._nvml.scope,
+        )
+
+
+class _EnergyTicks:
+    """The energy counter between two of its own ticks: read anywhere else, it is up to a tick behind."""
+
+    def __init__(self, nvml: Nvml) -> None:
+        self._nvml = nvml
+        self._seen = nvml.energy_j()
+        self._first: tuple[float, float] | None = None
+        self._last: tuple[float, float] | None = None
+
+    def poll(self) -> None:
+        """Look whether it has ticked."""
+        if self._seen is None:
+            return
+        now_j, now_s = self._nvml.energy_j(), time.time()
+        if now_j is None or now_j == self._seen:
+            return
+        self._seen = now_j
+        if self._first is None:
+            self._first = (now_j, now_s)
+        else:
+            self._last = (now_j, now_s)
+
+    def taken(self) -> tuple[float | None, float | None]:
+        """Joules and seconds between the first tick and the last; None for both before there were two."""
+        if self._first is None or self._last is None:
+            return None, None
+        return self._last[0] - self._first[0], self._last[1] - self._first[1]
+
+    def why_not(self) -> str:
+        """The reason for a None."""
+        if self._seen is None:
+            return "this GPU has no energy counter"
+        return "the energy counter ticked less than twice in the window"
+
+
+def _keep_fed(feed: Feed, seconds: float) -> None:
+    end = time.time() + seconds
+    while time.time() < end:
+        feed.top_up()
+        time.sleep(PAUSE_S)
