@@ -59,7 +59,7 @@ def run(
     budget: Annotated[
         str | None,
         options.optional(
-            "--budget", "Time to spend, as 90s or 5m.  [default: 180s on a GPU, 75s on a CPU]", "TIME"
+            "--budget", "Time to spend, as 90s or 5m.  [default: 210s on a GPU, 75s on a CPU]", "TIME"
         ),
     ] = None,
     replicates: Annotated[
@@ -68,6 +68,15 @@ def run(
     ] = None,
     silence: options.Silence = "60s",
     seed: options.Seed = 0,
+    counters: Annotated[
+        str | None,
+        options.optional(
+            "--counters",
+            "Hardware counters to read after the timing: gpm (NVML's, on Hopper and newer), ncu (Nsight Compute's, "
+            "too: what the tensor cores really executed), none.  [default: gpm]",
+            "SOURCE",
+        ),
+    ] = None,
     plugin: options.Plugins = None,
     out: options.Out = None,
     resume: Annotated[
@@ -93,6 +102,7 @@ def run(
         replicates=replicates,
         silence_s=parse_seconds("--silence", silence),
         seed=seed,
+        counters=counters,
         plugins=tuple(plugin or ()),
         out=out,
     )  # fmt: skip

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from harness import ceilings
 from harness.channel import Channel
+from harness.cuda_gpu import gpu_timers
 from harness.device import open_device, open_nvml
 from harness.faults import classify, is_fatal
-from harness.observations import SENSORS
+from harness.observations import CEILINGS_STEP
 from harness.plan import group_cases
 from harness.plugins import refusal
 from harness.sensors.dispatch import DispatchSensor
@@ -27,7 +29,8 @@ from harness.sensors.nvml import NvmlUnavailable
 from harness.sensors.sensor import Missing, unseen
 from harness.sensors.window import DeviceWindow
 from harness.warm_call import warm_call
-from results.schema import Case, Observation
+from kernels.loader import KernelError
+from results.schema import Case, Ceilings, Observation
 from variants.inputs import Inputs, make_inputs
 from variants.registry import discover
 
@@ -53,12 +56,25 @@ def main() -> None:
         observer = Observer(channel, device, state, registry)
         nvml, nvml_reason = open_nvml(channel.job)
         channel.send("ready")
+        if channel.job["ceilings"]:
+            channel.send("begin", group="this GPU", case=None, step=CEILINGS_STEP)
+            channel.send("ceilings", ceilings=_ceilings(channel.job["ceilings"]).to_json())
         for name, cases in channel.job["cases"].items():
             for group in group_cases([Case(**case) for case in cases]):
                 sensor = _sensor(name, nvml, nvml_reason, wants_gpm=channel.job["gpm"])
                 observer.observe(group, sensor)
                 sensor.close()
         channel.send("done")
+
+
+def _ceilings(dtypes: list[str]) -> Ceilings:
+    """What the machine reaches at most; first of all, for a rested GPU is part of the question."""
+    try:
+        return ceilings.measure(dtypes, gpu_timers())
+    except (KernelError, RuntimeError) as error:
+        if is_fatal(error):
+            raise
+        return Ceilings(reason=classify(error)[1])
 
 
 def _sensor(name: str, nvml: Nvml | None, nvml_reason: str | None, *, wants_gpm: bool) -> Sensor:

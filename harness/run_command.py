@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import INTERRUPTED, HeadbenchError, UsageError
+from harness.errors import INTERRUPTED, HeadbenchError, UsageError, unknown
 from harness.new_run import new_manifest, new_run_id, store_left_out
 from harness.plan import LeftOut, Plan, figures, leave_out, make_plan
 from harness.plugins import changed_plugin, remember
@@ -15,7 +15,7 @@ from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
 from harness.runner import START_GUESS_S
 from harness.signals import ended_by_signals, ignore_signals
-from results.run import Run, load
+from results.run import WANTED, Run, load
 from results.session import is_session
 from results.store import RUNS, RunWriter, StoreError, locate
 from results.words import counted
@@ -55,8 +55,13 @@ class Options:
     replicates: int | None = None
     silence_s: float = SILENCE_S
     seed: int = 0
+    counters: str | None = None
     plugins: tuple[Path, ...] = ()
     out: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.counters is not None and self.counters not in WANTED:
+            raise unknown("--counters", self.counters, WANTED)
 
 
 @ended_by_signals()
@@ -144,6 +149,7 @@ def _settings(options: Options, environment: dict[str, Any]) -> dict[str, Any]:
         "replicates": options.replicates or (1 if options.quick else REPLICATES),
         "silence_s": options.silence_s,
         "seed": options.seed,
+        "counters": options.counters or "gpm",
         "plugins": remember(options.plugins),
     }
 
