@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness import memory, rounds, verification
+from harness import rounds, verification
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
+from harness.sensors import memory
 from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools

@@ -10,7 +10,7 @@ from harness.errors import HeadbenchError
 from harness.following import follow, machine_job
 from harness.probe import START_S
 from harness.sensors.dispatch import DispatchSensor
-from harness.sensors.sensor import Sensor, unseen
+from harness.sensors.sensor import unseen
 from harness.sensors.window import DeviceWindow
 from results.schema import Ceilings, Observation
 
@@ -24,7 +24,10 @@ USUAL_START_S = 20.0
 has recorded for the first time."""
 USUAL_CASE_S = 0.85
 """A case's window, its preparations, and what the profiler takes for it."""
-SENSORS: dict[str, type[Sensor]] = {"window": DeviceWindow, "dispatch": DispatchSensor}
+SENSORS: dict[str, type[DeviceWindow] | type[DispatchSensor]] = {
+    "window": DeviceWindow,
+    "dispatch": DispatchSensor,
+}
 """What the observer is asked to use, by the name it is asked for."""
 CEILINGS_STEP = "ceilings"
 ON_CPU = {

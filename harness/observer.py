@@ -82,7 +82,8 @@ def _sensor(name: str, nvml: Nvml | None, nvml_reason: str | None, *, wants_gpm:
         return DispatchSensor()
     if nvml is None:
         return Missing(DeviceWindow.step, DeviceWindow.fields, nvml_reason or "NVML is not there")
-    gpm, gpm_reason = None, "not asked for: --counters none"
+    gpm: GpmMeter | None = None
+    gpm_reason: str | None = "not asked for: --counters none"
     if wants_gpm:
         try:
             gpm, gpm_reason = GpmMeter.open(nvml), None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from results.record import Record
-    from results.schema import Case, Manifest, Outcome
+    from results.schema import Case, Ceilings, Manifest, Outcome
     from results.statistics import Estimate
 
 HEADLINE_MODES = ("isolated", "eager", "graph")
@@ -30,7 +30,7 @@ WIDEST_SURE = 0.25
 class Standing:
     """One case in its group; None is a value that is not known.
 
-    `manifest` is that of the case's own run, `mode` the group's headline mode, `time` the case's estimate in
+    `manifest` and `ceilings` are those of the case's own run, `mode` the group's headline mode, `time` the case's estimate in
     it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock, `held_fraction` at the SM
     clock it really ran at, `cycles` the time in cycles of that clock. `baseline` is what its own run recorded of the
     baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two apart. `level`
@@ -41,6 +41,7 @@ class Standing:
     record: Record
     manifest: Manifest
     mode: str | None
+    ceilings: Ceilings | None = None
     time: Estimate | None = None
     is_fastest: bool = False
     level: bool = False
@@ -74,10 +75,11 @@ def standings(
     records: Sequence[Record],
     manifest_of: Callable[[Case], Manifest],
     baselines: Iterable[Record] | None = None,
+    ceilings_of: Callable[[Case], Ceilings | None] = lambda _: None,
 ) -> list[Standing]:
     """Where each of these records stands among those of its group, in their order.
 
-    A record is compared with the baseline of its own run only: the one among `baselines`, by default among
+    `manifest_of` and `ceilings_of` give those of the run that a case was measured in. A record is compared with the baseline of its own run only: the one among `baselines`, by default among
     the records themselves.
     """
     groups: dict[str, list[Record]] = defaultdict(list)
@@ -89,6 +91,7 @@ def standings(
         for standing in _group(group, manifest_of):
             record = standing.record
             baseline = of_run.get(_place(record, _baseline(standing.manifest, record.case)))
+            standing = replace(standing, ceilings=ceilings_of(record.case))
             known[record.case] = _compared(standing, baseline)
     return [known[record.case] for record in records]
 

@@ -1,1 +1,1 @@
-"""What a call does to the machine, besides taking time: sensors, each one source of figures. None runs inside a timed block."""
+"""What a call does to the machine besides taking time: sensors, never used inside timed blocks."""

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 
 class Sensor(Protocol):
-    """One source of figures about a call, used outside every timed block.
+    """One source of figures about a call, used outside every timed block."""
 
-    `step` is what the progress says while it watches, `fields` are the fields of an observation that it fills.
-    """
+    @property
+    def step(self) -> str:
+        """What the progress says while it watches."""
 
-    step: str
-    fields: tuple[str, ...]
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of an observation that it fills."""
 
     @property
     def reason(self) -> str | None:

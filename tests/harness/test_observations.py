@@ -8,8 +8,8 @@ from harness import observations
 from harness.errors import HeadbenchError
 from harness.following import Fault, InHand
 from harness.observations import Observing
-from results.run import load
 from results.figures import Dispatch, Gpm, Matmul, Utilisation
+from results.run import load
 from results.schema import Case, Ceilings, Observation, Outcome
 from results.store import RunWriter
 from tests.results import builders

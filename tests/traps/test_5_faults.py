@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import results
-from harness import memory
+from harness.sensors import memory
 from results.schema import Outcome
 from tests.harness.commands import headbench, only_run
 

@@ -12,9 +12,9 @@ import torch
 
 from harness import environment as module
 from harness.environment import capture
+from harness.peaks import peaks_of, peaks_of_gpu
 from harness.sensors.fake_nvml import ScriptedNvml
 from harness.sensors.nvml import Nvml
-from harness.peaks import peaks_of, peaks_of_gpu
 from tests.harness.commands import ROOT, environment
 
 
