@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.errors import UsageError, shown
-from harness.sensors.nvml import Nvml, NvmlUnavailable, gpus_seen
 from harness.peaks import peaks_of_gpu
+from harness.sensors.nvml import Nvml, NvmlUnavailable, gpus_seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from harness import utilisation
-from harness.sensors.fake_nvml import ScriptedNvml
 from harness.fakes import ScriptedClock
+from harness.sensors.fake_nvml import ScriptedNvml
 from harness.sensors.nvml import Nvml, NvmlUnavailable, gpus_seen
 
 READINGS = ("sm_clock_mhz", "max_sm_clock_mhz", "power_limit_w", "temperature_c", "power_w")
