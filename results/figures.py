@@ -11,6 +11,18 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """Peak memory of one call above what was resident before it, in bytes, or the reason it is unknown."""
+
+    peak_delta_bytes: int | None = None
+    resident_bytes: int | None = None
+    reserved_bytes: int | None = None
+    source: str | None = None
+    scope: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Utilisation:
     """What NVML said of the GPU while the case ran back to back, untimed, for `window_s` seconds.
 
@@ -130,15 +142,16 @@ class Counters:
     reason: str | None = None
 
 
-Figures: TypeAlias = Utilisation | Gpm | Dispatch | Counters
+Figures: TypeAlias = Memory | Utilisation | Gpm | Dispatch | Counters
 
 FIGURES: dict[str, type[Figures]] = {
+    "memory": Memory,
     "utilisation": Utilisation,
     "gpm": Gpm,
     "dispatch": Dispatch,
     "counters": Counters,
 }
-"""What a field of an observation holds."""
+"""What a field of a trial or of an observation holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from results.clock_events import IDLE, words
-from results.figures import Counters, Dispatch, Gpm, Utilisation
-from results.schema import (
-    MODES,
-    THROTTLED,
-    Case,
-    Manifest,
-    Memory,
-    Observation,
-    Outcome,
-    Timing,
-    Trial,
-    Verification,
-)
+from results.figures import Counters, Dispatch, Gpm, Memory, Utilisation
+from results.schema import MODES, THROTTLED, Case, Manifest, Observation, Outcome, Timing, Trial, Verification
 from results.statistics import Estimate, pooled
 
 if TYPE_CHECKING:

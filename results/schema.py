@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any, Self, cast
 
 from results.codec import decode, encode
-from results.figures import Counters, Dispatch, Gpm, Matmul, Utilisation
+from results.figures import Counters, Dispatch, Gpm, Matmul, Memory, Utilisation
 
 SCHEMA_VERSION = 3
 
@@ -153,18 +153,6 @@ class Timing:
     def used_s(self) -> tuple[float, ...]:
         """The samples statistics are derived from."""
         return self.span_s[self.warmup_samples :]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Peak memory of one call above what was resident before it, in bytes, or the reason it is unknown."""
-
-    peak_delta_bytes: int | None = None
-    resident_bytes: int | None = None
-    reserved_bytes: int | None = None
-    source: str | None = None
-    scope: str | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,8 @@ with torch.inference_mode():
     timers = {timer.mode: timer for timer in gpu_timers()}
     isolated, graph = timers["isolated"].bracket(call), timers["graph"].bracket(call)
     graph_s = median(graph.sample().span_s for _ in range(20))
-    naive, found = dispatch.DispatchSensor().sample(isolated.sample)["dispatch"], dispatch.DispatchSensor().sample(call)["dispatch"]
+    sensor = dispatch.DispatchSensor()
+    naive, found = (sensor.sample(one)["dispatch"] for one in (isolated.sample, call))
 print(json.dumps({"graph_s": graph_s, "naive": asdict(naive), "found": asdict(found)}))
 """
 
