@@ -45,7 +45,8 @@ def second_gpu_alone(monkeypatch):
 def test_with_cuda_visible_devices_set_nvml_reads_the_same_physical_gpu(second_gpu_alone):
     """A naive tool asks NVML for the GPU of CUDA's number, and watches another one idle."""
     library = second_gpu_alone
-    naive = Nvml(library, library.nvmlDeviceGetHandleByIndex(0))
+    by_index = library.nvmlDeviceGetHandleByIndex(0)
+    naive = Nvml(library, by_index, by_index, "whole GPU")
     assert (library.nvmlDeviceGetName("GPU-other"), naive.sm_clock_mhz()) == ("NVIDIA T4", 210)
     found = capture("cuda:0")
     assert (found["device"], found["gpu"]["uuid"]) == ("cuda:0", "GPU-mine")
