@@ -49,7 +49,7 @@ class DeviceWindow:
     def sample(self, call: Call) -> dict[str, Figures]:
         """Run `call` until NVML has published a period that lies wholly inside the run, half a second at least."""
         feed = self._feed(call)
-        _keep_fed(feed, WARM_S)
+        keep_fed(feed, WARM_S)
         if self._gpm:
             self._gpm.start()
         utilisation = self._watch(feed)
@@ -145,7 +145,8 @@ class _EnergyTicks:
         return "the energy counter ticked less than twice in the window"
 
 
-def _keep_fed(feed: Feed, seconds: float) -> None:
+def keep_fed(feed: Feed, seconds: float) -> None:
+    """Keep the queue full for so long."""
     end = time.time() + seconds
     while time.time() < end:
         feed.top_up()
