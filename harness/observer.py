@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,7 +88,7 @@ def _sensor(name: str, nvml: Nvml | None, nvml_reason: str | None, *, wants_gpm:
             gpm, gpm_reason = GpmMeter.open(nvml), None
         except NvmlUnavailable as error:
             gpm_reason = str(error)
-    return DeviceWindow(nvml, gpm, gpm_reason, partial(CudaFeed, captured=True))
+    return DeviceWindow(nvml, gpm, gpm_reason, CudaFeed)
 
 
 class Observer:

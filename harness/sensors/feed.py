@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -47,19 +48,14 @@ class Feed(Protocol):
 
 
 class CudaFeed:
-    """Runs `call`, which has run before, on the current stream of the current device."""
+    """Runs `call`, which has run before, on the current stream of the current device; from a graph if CUDA allows."""
 
-    def __init__(self, call: Call, *, captured: bool) -> None:
-        """With `captured` from a graph, if CUDA allows it."""
+    def __init__(self, call: Call) -> None:
         self.mode, self._run, self._calls_a_run = "eager", call, 1
         once_s = _once_s(call)
-        if captured:
-            try:
-                self._capture(call, once_s)
-            except Unmeasurable:
-                pass  # eager, as `mode` says
-            else:
-                once_s = _once_s(self._run)
+        with suppress(Unmeasurable):  # then it is fed as it is, and `mode` says so
+            self._capture(call, once_s)
+            once_s = _once_s(self._run)
         self._runs = max(1, min(MOST_RUNS, round(BATCH_S / max(once_s, 1e-6))))
         self._ends: deque[Any] = deque()
         self._first: Any = None
