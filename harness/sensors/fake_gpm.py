@@ -32,7 +32,7 @@ class ScriptedNvmlError(Exception):
 
     def __init__(self, value: int) -> None:
         self.value = value
-        super().__init__(WORDS[value])
+        super().__init__(WORDS.get(value, f"NVML Error with code {value}"))
 
 
 class ScriptedMetrics:
