@@ -40,24 +40,12 @@ BURST_SAMPLES = 7
 SETTLE_S = 0.5
 SUSTAINED_S = 1.0
 CLOCK_SAMPLES = 3
-USUAL_MATMUL_S = 2.6
-USUAL_COPY_S = 0.3
 SOURCE = (
     f"matmuls of random numbers, 2 N³ FLOP each; burst: the median of {BURST_SAMPLES} isolated times, each after "
     f"{REST_S} s of rest; sustained: back to back for {SUSTAINED_S:g} s after {SETTLE_S} s of the same; copy: of 8 × "
     "L2, isolated; clocks measured on an SM while a matmul ran"
 )
 SCOPE = "whole GPU"
-
-
-def usual_s(dtypes: int) -> float:
-    """About how long it takes to measure the ceilings of so many dtypes."""
-    return USUAL_COPY_S + USUAL_MATMUL_S * dtypes if dtypes else 0.0
-
-
-def eager_feed(call: Call) -> Feed:
-    """A large matmul outlasts its launch, so no graph is needed to keep the queue full."""
-    return CudaFeed(call, captured=False)
 
 
 def measure(dtypes: Sequence[str], timers: Sequence[Timer]) -> Ceilings:
@@ -106,7 +94,7 @@ def time_matmul(
     call: Call,
     size: int,
     isolated: Timer,
-    feed: Callable[[Call], Feed] = eager_feed,
+    feed: Callable[[Call], Feed] = CudaFeed,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Matmul:
     """Burst, then sustained, of a matmul of this size.

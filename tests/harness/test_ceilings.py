@@ -150,12 +150,6 @@ def test_the_matmul_multiplies_random_matrices_of_the_size_and_dtype_into_its_ow
     torch.testing.assert_close(out, left @ right)
 
 
-def test_what_it_usually_takes_grows_with_the_dtypes_and_is_nothing_without_any():
-    assert ceilings.usual_s(0) == 0
-    least_s = ceilings.SETTLE_S + ceilings.SUSTAINED_S + ceilings.BURST_SAMPLES * ceilings.REST_S
-    assert ceilings.usual_s(2) - ceilings.usual_s(1) >= least_s
-
-
 @pytest.mark.gpu
 def test_on_a_gpu_burst_is_at_least_what_is_sustained_and_neither_beats_the_highest_clock():
     from harness.cuda_gpu import gpu_timers
