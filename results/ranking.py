@@ -30,18 +30,17 @@ WIDEST_SURE = 0.25
 class Standing:
     """One case in its group; None is a value that is not known.
 
-    `manifest` and `ceilings` are those of the case's own run, `mode` the group's headline mode, `time` the case's estimate in
-    it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock, `held_fraction` at the SM
-    clock it really ran at, `cycles` the time in cycles of that clock. `baseline` is what its own run recorded of the
-    baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two apart. `level`
-    says that its interval overlaps the fastest one's. `implausible` says why its time cannot be true, in
-    whatever mode: such a case is neither the fastest nor level with it.
+    `manifest` and `ceilings` are those of the case's own run, `mode` the group's headline mode, `time` the case's
+    estimate in it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock, `held_fraction` at
+    the SM clock it really ran at, `cycles` the time in cycles of that clock. `baseline` is what its own run
+    recorded of the baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two
+    apart. `level` says that its interval overlaps the fastest one's. `implausible` says why its time cannot be
+    true, in whatever mode: such a case is neither the fastest nor level with it.
     """
 
     record: Record
     manifest: Manifest
     mode: str | None
-    ceilings: Ceilings | None = None
     time: Estimate | None = None
     is_fastest: bool = False
     level: bool = False
@@ -54,6 +53,7 @@ class Standing:
     speedup: float | None = None
     speedup_sure: bool = False
     implausible: str | None = None
+    ceilings: Ceilings | None = None
 
     @property
     def variant(self) -> str:
@@ -79,8 +79,8 @@ def standings(
 ) -> list[Standing]:
     """Where each of these records stands among those of its group, in their order.
 
-    `manifest_of` and `ceilings_of` give those of the run that a case was measured in. A record is compared with the baseline of its own run only: the one among `baselines`, by default among
-    the records themselves.
+    `manifest_of` and `ceilings_of` give those of the run that a case was measured in. A record is compared with the
+    baseline of its own run only: the one among `baselines`, by default among the records themselves.
     """
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:

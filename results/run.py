@@ -57,7 +57,7 @@ class Run:
 
     def standings(self) -> list[Standing]:
         """Where each case stands in its group, in the order of `records()`."""
-        return standings(self.records(), self.manifest_of)
+        return standings(self.records(), self.manifest_of, ceilings_of=self.ceilings_of)
 
     def frame(self) -> DataFrame:
         """A row per case, in the order of `records()`; the columns are those of `results.frame.RECORD_COLUMNS`."""
@@ -74,6 +74,10 @@ class Run:
     def manifest_of(self, _case: Case, /) -> Manifest:
         """The manifest this case was measured under: a merged run has several."""
         return self.manifest
+
+    def ceilings_of(self, _case: Case, /) -> Ceilings | None:
+        """What the run that this case was measured in found its machine to reach at most."""
+        return self.ceilings
 
     def unfinished(self) -> dict[Path, int]:
         """How many trials are missing, by the folder to resume; empty when the run is whole, or an `ab` session's."""
