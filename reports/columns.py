@@ -158,7 +158,7 @@ def _group_columns(group: GroupTable) -> tuple[Column[Standing], ...]:
     time = units.time_scale(known.value_s for record in records for known in record.estimates.values())
     size = units.size_scale(record.peak_delta_bytes for record in records)
     return (
-        Column("  variant", lambda row: f"{_mark(row)} {plain(row.variant)}", left=True, least=14),
+        Column("  variant", lambda row: f"{mark(row)} {plain(row.variant)}", left=True, least=14),
         Column(group.mode or "time", lambda row: time(row.time.value_s if row.time else None, 4)),
         Column("±", _interval),
         Column("eager", _other_mode("eager", group.mode, time), expendable=3),
@@ -186,7 +186,8 @@ def without_empty(grids: Sequence[Grid[T]]) -> list[Grid[T]]:
     ]
 
 
-def _mark(row: Standing) -> str:
+def mark(row: Standing) -> str:
+    """How the case stands in its group, as one sign."""
     if row.implausible:
         return IMPLAUSIBLE_MARK
     return FASTEST_MARK if row.is_fastest else LEVEL_MARK if row.level else " "

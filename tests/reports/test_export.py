@@ -73,7 +73,7 @@ def test_a_stored_run_with_broken_unicode_can_be_exported_everywhere(tmp_path: P
 def test_json_holds_the_manifest_and_every_record() -> None:
     of = runs.every_outcome()
     data = json.loads(export.to_json(of))
-    assert list(data) == ["manifest", "records"]
+    assert list(data) == ["manifest", "ceilings", "records"]
     assert data["manifest"]["run_id"] == of.manifest.run_id
     assert len(data["records"]) == len(of.records())
     assert data["records"][1]["outcome"] == "ok"
