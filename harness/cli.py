@@ -85,7 +85,10 @@ def run(
     ] = None,
     dry_run: options.DryRun = False,
 ) -> None:
-    """Verify, measure and rank variants. Options that take VALUES take several: --head-dim 32,64,72."""
+    """Verify, measure and rank variants.
+
+    Options that take VALUES take several, as --head-dim 32,64,72, and counts as ranges, too: 16:256:8.
+    """
     from harness import run_command
     from harness.errors import UsageError
     from harness.request import parse_seconds
@@ -282,6 +285,8 @@ def report(
     parquet: Annotated[
         Path | None, options.path("--parquet", "A row per case, into this file, as Parquet.", "FILE")
     ] = None,
+    by: options.By = None,
+    peak: options.Peak = None,
 ) -> None:
     """Show a stored run, or the verdicts of an ab session, again; or export them to stdout."""
     from harness import report_command
@@ -290,7 +295,7 @@ def report(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
-    report_command.show(run, formats, parquet)
+    report_command.show(run, formats, parquet, by, peak)
 
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)

@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 MASKS = {"causal": True, "full": False}
 
+MOST_IN_A_RANGE = 1_000
+"""A slip in a step is told, rather than planned for hours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
@@ -122,19 +125,37 @@ def split_values(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def split_counts(option: str, given: Sequence[str] | None) -> tuple[int, ...]:
-    """The same as whole numbers from 1.
+    """The same as whole numbers from 1; `16:256:8` is 16, 24, … 256.
 
     Raises:
-        UsageError: a piece is no such number.
+        UsageError: a piece is neither such a number nor such a range.
     """
-    for piece in split_values(option, given):
-        # The length comes first: Python refuses to convert thousands of digits.
-        digits = piece.isascii() and piece.isdigit() and len(piece) <= 20
-        if not digits or not 1 <= int(piece) <= LARGEST_COUNT:
-            raise UsageError(
-                f"{option} {shown(piece)} is not a count: whole numbers from 1 to 10¹³, as in {option} 32,64"
-            )
-    return tuple(int(piece) for piece in split_values(option, given))
+    return unique(count for piece in split_values(option, given) for count in _counts(option, piece))
+
+
+def _counts(option: str, piece: str) -> Sequence[int]:
+    bounds = piece.split(":")
+    if not all(map(_is_count, bounds)) or len(bounds) not in (1, 3):
+        raise UsageError(
+            f"{option} {shown(piece)} is not a count: whole numbers from 1 to 10¹³, as in {option} 32,64, "
+            f"or first:last:step, as in 16:256:8"
+        )
+    if len(bounds) == 1:
+        return (int(piece),)
+    first, last, step = map(int, bounds)
+    counts = range(first, last + 1, step)
+    if not 1 <= len(counts) <= MOST_IN_A_RANGE:
+        raise UsageError(
+            f"{option} {piece} is {len(counts):,} values: 1 to {MOST_IN_A_RANGE:,} would do, first:last:step with "
+            f"the last no less than the first"
+        )
+    return counts
+
+
+def _is_count(text: str) -> bool:
+    # The length comes first: Python refuses to convert thousands of digits.
+    digits = text.isascii() and text.isdigit() and len(text) <= 20
+    return digits and 1 <= int(text) <= LARGEST_COUNT
 
 
 def parse_seconds(option: str, text: str) -> float:
