@@ -150,6 +150,43 @@ def test_the_matmul_multiplies_random_matrices_of_the_size_and_dtype_into_its_ow
     torch.testing.assert_close(out, left @ right)
 
 
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """Matmuls that are made on nothing: what is asked for is noted, and fails as it is told."""
+    asked = []
+
+    def fail_with(error):
+        def make(size, dtype, device):
+            asked.append((size, dtype, torch.get_float32_matmul_precision()))
+            raise error
+
+        monkeypatch.setattr(ceilings, "square_matmul", make)
+        return asked
+
+    return fail_with
+
+
+def test_a_matmul_that_does_not_fit_is_its_reason_and_costs_the_other_dtypes_nothing(no_gpu):
+    asked = no_gpu(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 256 MiB"))
+    before = torch.get_float32_matmul_precision()
+    for dtype in ("bf16", "tf32", "fp32"):
+        found = ceilings._matmul(dtype, None)
+        assert found.reason.startswith("CUDA out of memory")
+        assert (found.burst_flops_per_s, found.sustained_flops_per_s) == (None, None)
+    assert asked == [
+        (8192, torch.bfloat16, "highest"),
+        (8192, torch.float32, "high"),
+        (4096, torch.float32, "highest"),
+    ]
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_a_lost_context_is_no_reason_but_the_end(no_gpu):
+    no_gpu(RuntimeError("CUDA error: an illegal memory access was encountered"))
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        ceilings._matmul("bf16", None)
+
+
 @pytest.mark.gpu
 def test_on_a_gpu_burst_is_at_least_what_is_sustained_and_neither_beats_the_highest_clock():
     from harness.cuda_gpu import gpu_timers
