@@ -6,6 +6,7 @@ One window serves NVML and its performance monitor, so that what they say is of 
 from __future__ import annotations
 
 import time
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from harness.sensors.nvml import NvmlUnavailable
@@ -29,6 +30,7 @@ LIMIT_S = 2.5
 """Longer than two of the slowest sampling periods NVML uses."""
 PAUSE_S = 1e-3
 SOURCE = "NVML"
+NOT_TOLD = "NVML does not tell it of this GPU"
 
 
 class DeviceWindow:
@@ -52,18 +54,20 @@ class DeviceWindow:
         keep_fed(feed, WARM_S)
         if self._gpm:
             self._gpm.start()
-        utilisation = self._watch(feed)
+        watched = self._watch(feed)
+        feed.top_up()  # still running while the rest is read
         gpm = self._gpm.stop() if self._gpm else unseen("gpm", self._gpm_reason or "not asked for")
+        utilisation = self._read(watched, feed)
         feed.drain()
-        return {"utilisation": utilisation(), "gpm": gpm}
+        return {"utilisation": replace(utilisation, calls=feed.calls(), span_s=feed.span_s()), "gpm": gpm}
 
     def close(self) -> None:
         """Give the performance monitor's samples back."""
         if self._gpm:
             self._gpm.close()
 
-    def _watch(self, feed: Feed) -> Callable[[], Utilisation]:
-        """The window; what it returns is asked once the feed is drained, and knows the time of a call."""
+    def _watch(self, feed: Feed) -> Utilisation:
+        """What takes a while: until NVML has told of a whole period, or says that it never will."""
         start = time.time()
         energy = _EnergyTicks(self._nvml)
         busy: float | None = None
@@ -80,34 +84,31 @@ class DeviceWindow:
             time.sleep(PAUSE_S)
         if busy is None and not missing:
             missing["gpu_busy_percent"] = f"NVML published no sample within {LIMIT_S} s"
-        feed.top_up()  # still running while the rest is read
-        reading, window_s = self._nvml.reading(), time.time() - start
-        try:
-            others = self._nvml.other_processes()
-        except NvmlUnavailable as error:
-            others, missing["other_processes"] = None, str(error)
         energy_j, energy_window_s = energy.taken()
         if energy_j is None:
             missing["energy_j"] = energy.why_not()
-        memory = self._nvml.memory_used_bytes()
-        return lambda: Utilisation(
+        return Utilisation(
             gpu_busy_percent=busy,
-            memory_used_bytes=memory,
-            power_w=reading.power_w,
-            sm_clock_mhz=reading.sm_clock_mhz,
-            temperature_c=reading.temperature_c,
-            window_s=window_s,
-            calls=feed.calls(),
-            span_s=feed.span_s(),
+            window_s=time.time() - start,
             energy_j=energy_j,
             energy_window_s=energy_window_s,
-            clock_event_reasons=reading.clock_event_reasons,
-            other_processes=None if others is None else len(others),
             fed_by=feed.mode,
             missing=missing,
             source=SOURCE,
             scope=self._nvml.scope,
         )
+
+    def _read(self, watched: Utilisation, feed: Feed) -> Utilisation:
+        """What is read once, at the end of the window, while the GPU still works."""
+        told: dict[str, float | None] = asdict(self._nvml.reading())
+        feed.top_up()
+        told["memory_used_bytes"] = self._nvml.memory_used_bytes()
+        missing = {name: NOT_TOLD for name, value in told.items() if value is None}
+        try:
+            told["other_processes"] = len(self._nvml.other_processes())
+        except NvmlUnavailable as error:
+            missing["other_processes"] = str(error)
+        return replace(watched, missing=watched.missing | missing, **told)  # type: ignore[arg-type]
 
 
 class _EnergyTicks:
