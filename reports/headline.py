@@ -12,6 +12,7 @@ from reports.remarks import IMPLAUSIBLE, outcome_label
 from reports.text import plain, shorten
 from results.ranking import is_wide
 from results.schema import Outcome
+from results.tensor_use import tensor_use
 from results.words import counted
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ MODE_MEANINGS = {
     "graph": "graph: a CUDA graph replayed",
 }
 
+ACTIVE_MEANING = "active: share of cycles with a tensor pipe busy"
+ISSUED_MEANING = "issued: FLOPs that the tensor cores executed ÷ the algorithm's"
 
 TIE_WIDTH = 0.05
 """Two times within ± 5 % whose intervals overlap are level, which is an answer and no fault of the measurement."""
@@ -55,6 +58,7 @@ def header(report: Report) -> list[tuple[str, list[str]]]:
 def legend(report: Report) -> list[str]:
     """What the marks and titles mean, as far as the tables use them."""
     rows = [row for row in report.rows if row.time]
+    uses = [tensor_use(row) for row in rows]
     modes = {mode for row in rows for mode in row.record.estimates}
     said = (
         (any(row.is_fastest for row in rows), f"{FASTEST_MARK} fastest"),
@@ -64,6 +68,8 @@ def legend(report: Report) -> list[str]:
         (any(row.time and row.time.high_s for row in rows), "±: half the 95 % interval over replicates"),
         (any(row.peak_fraction for row in rows), "peak: share of the device's peak rate"),
         (any(row.held_fraction for row in rows), "held: the same at the SM clock it ran at"),
+        (any(use.tensor_active_percent is not None for use in uses), ACTIVE_MEANING),
+        (any(use.issued_ratio is not None for use in uses), ISSUED_MEANING),
         (any(row.speedup for row in rows), "× base: speed over the baseline's"),
         (
             _any_unsure(report),

@@ -17,7 +17,7 @@ from reports.columns import (
     Line,
     mark,
 )
-from reports.headline import MODE_MEANINGS
+from reports.headline import ACTIVE_MEANING, ISSUED_MEANING, MODE_MEANINGS
 from reports.layout import fit
 from reports.remarks import outcome_label
 from reports.text import MISSING, plain
@@ -69,8 +69,8 @@ def legend(pivot: Pivot) -> list[str]:
     said = (
         (True, "each cell: useful % / active % / issued ×"),
         (True, f"useful: {USEFUL[pivot.peak]}"),
-        (True, f"active: share of cycles with a tensor pipe busy{source}"),
-        (True, "issued: FLOPs that the tensor cores executed ÷ the algorithm's"),
+        (True, f"{ACTIVE_MEANING}{source}"),
+        (True, ISSUED_MEANING),
         *((any(row.mode == mode and row.time for row in rows), told) for mode, told in MODE_MEANINGS.items()),
         (any(row.is_fastest for row in rows), f"{FASTEST_MARK} fastest"),
         (any(row.level for row in rows), f"{LEVEL_MARK} level with it: intervals overlap"),

@@ -199,7 +199,7 @@ def _energy(record: Record) -> dict[str, Known]:
     if isinstance(span_s, str):
         return {"average_power_w": power_w, "energy_per_call_j": span_s, "flop_per_j": span_s}
     joules = power_w * span_s
-    worth = record.useful_flops / joules if record.useful_flops else NO_WORK
+    worth = record.useful_flops / joules if record.useful_flops and joules else NO_WORK
     return {"average_power_w": power_w, "energy_per_call_j": joules, "flop_per_j": worth}
 
 
