@@ -73,7 +73,7 @@ class Child:
             stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
-        self._tail = b""
+        self._tail = self._unended = b""
         try:
             self._hand_over(job)
         except BaseException:  # an interrupt: nobody else knows of the child yet
@@ -87,14 +87,13 @@ class Child:
         self.stop()
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Events in order, until the child has ended.
+        """Events in order, until the child has ended. Left and asked anew, it goes on with what arrives then.
 
         Raises:
             Silent: none came for `self.silence_s` seconds (it may be changed on the way); the child still runs.
         """
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        pending = b""
         heard = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
@@ -112,8 +111,8 @@ class Child:
                     elif key.fileobj is self._process.stderr:
                         self._tail = (self._tail + chunk)[-TAIL_BYTES:]
                     else:
-                        *lines, pending = (pending + chunk).split(b"\n")
-                        yield from (event for line in lines if (event := self._event(line)))
+                        *lines, self._unended = (self._unended + chunk).split(b"\n")
+                        yield from [event for line in lines if (event := self._event(line))]
                         heard = time.monotonic()  # not before: what the caller did meanwhile is no silence
         try:
             self._process.wait(max(1.0, heard + self.silence_s - time.monotonic()))

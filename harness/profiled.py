@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness.child import RUNNING, Child, Silent
 from harness.following import Fault, follow
 from harness.probe import START_S
-from harness.sensors.ncu_csv import Launch, launches
+from harness.sensors.ncu_csv import Launch, Uncounted, launches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,9 +49,9 @@ def profile(
 
     Raises:
         HeadbenchError: the child refused its job.
-        Uncounted: a table was written that cannot be read.
+        Uncounted: a table was written that cannot be read, or there is no place for it.
     """
-    with TemporaryDirectory(prefix="headbench-") as folder:
+    with _folder() as folder:
         log = Path(folder) / "ncu.csv"
         program = replace(RUNNING, under=ncu.command(chip.metrics, log))
         with Child("harness.counted", {**job, "parent": os.getpid()}, START_S, program) as child:
@@ -61,6 +61,15 @@ def profile(
             printed = child.said()
         table = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return Profile(fault, f"{printed}\n{table}", launches(table))
+
+
+def _folder() -> TemporaryDirectory[str]:
+    try:
+        return TemporaryDirectory(prefix="headbench-")
+    except OSError as error:
+        raise Uncounted(
+            f"its table has no place in the temporary folder ({error.strerror}): set TMPDIR to another"
+        ) from error
 
 
 def _let_it_write(child: Child) -> None:
