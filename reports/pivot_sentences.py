@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from results.record import Record
     from results.statistics import Estimate
 
-WASTE = 1.1
+WASTE = 1.05
 """Issued ÷ useful from here on, or so much more than at the variant's best value, is worth a sentence."""
 
 EXACT = 0.005
@@ -48,13 +48,17 @@ ARCHITECTURE = re.compile(r"sm_?\d+", re.IGNORECASE)
 def sentences(table: PivotTable) -> Iterator[str]:
     """At most a few for each variant, in the table's order; then what holds across them."""
     for variant in table.variants:
-        row = [(value, cell) for value, cell in table.row(variant) if cell.row.outcome is Outcome.OK]
-        wastes = _wastes(row, table.by) if table.by != "dtype" else []
-        yield from (_wasted(variant, group) for group in _grouped(wastes, [value for value, _ in row]))
+        row = [(value, cell) for value, cell in table.row(variant) if _believed(cell)]
         if table.by != "dtype":  # a lower rate is what another dtype's tensor cores are made for
-            told = {waste.value for waste in wastes if waste.busier}
+            wastes = _wastes(row, table.by)
+            yield from (_wasted(variant, group) for group in _grouped(wastes, [value for value, _ in row]))
+            told = {waste.value for waste in wastes}
             yield from _parted(variant, [place for place in row if place[0] not in told])
     yield from _rates(table)
+
+
+def _believed(cell: Cell) -> bool:
+    return cell.row.outcome is Outcome.OK and not cell.row.implausible
 
 
 @dataclass(frozen=True, slots=True)

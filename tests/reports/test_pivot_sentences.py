@@ -1,0 +1,206 @@
+"""What is said of a turned run in words: only what its record tells, with two witnesses for a kernel's width."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports import pivot
+from results.figures import CountedKernel, Gpm
+from results.schema import Observation
+from tests.reports import sweeps
+from tests.results import builders, h200
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from results.run import Run
+
+RATES = (
+    "while active, the tensor cores run at these shares of their rate, so that active does not compare: "
+    "sdpa_cudnn 100 %, sdpa_flash 67 %"
+)
+
+
+def said(of: Run, by: str = "head_dim") -> list[str]:
+    """The sentences of a run that has one table."""
+    (table,) = pivot.from_run(of, by, "datasheet").tables
+    return list(table.sentences)
+
+
+def test_an_h200_is_told_as_it_was_measured() -> None:
+    assert said(h200.run()) == [
+        "sdpa_cudnn runs 32 in a 64-wide kernel: 2.00 × issued, 49 % less useful work a second than 64",
+        "sdpa_cudnn runs 72 in a 128-wide kernel: 1.78 × issued, 19 % less useful work a second than 64, "
+        "though the tensor cores are busier (66 % against 46 %)",
+        "sdpa_flash runs 72 in a 96-wide kernel: 1.33 × issued, 23 % less useful work a second than 64",
+        RATES,
+    ]
+
+
+def renamed(name: str) -> Run:
+    """cuDNN at 64 and 72, both kernels under this name."""
+
+    def change(seen: Observation) -> Observation:
+        counters = seen.counters
+        assert counters
+        kernels = tuple(replace(kernel, name=name) for kernel in counters.kernels)
+        return replace(seen, counters=replace(counters, kernels=kernels))
+
+    return h200.run([("sdpa_cudnn", 64), ("sdpa_cudnn", 72)], change)
+
+
+@pytest.mark.parametrize(
+    "name", ["attention", "attention_64x64", "attention_1280", "sm128_attention", "sm_128_x"]
+)
+def test_a_width_that_the_kernels_name_does_not_hold_is_not_named(name: str) -> None:
+    (sentence,) = said(renamed(name))
+    assert sentence.startswith(
+        "sdpa_cudnn executes more than the algorithm needs at 72: 1.78 × issued, 19 % less"
+    )
+
+
+def test_a_width_that_the_executed_work_does_not_hold_is_not_named() -> None:
+    def less(seen: Observation) -> Observation:
+        counters = seen.counters
+        assert counters
+        assert counters.issued_flops
+        share = 0.95 if seen.case.head_dim == 72 else 1.0
+        return replace(seen, counters=replace(counters, issued_flops=share * counters.issued_flops))
+
+    found = said(h200.run([("sdpa_cudnn", 64), ("sdpa_cudnn", 72)], less))
+    assert not any("-wide" in sentence for sentence in found)
+    assert any("1.69 × issued" in sentence for sentence in found)
+
+
+def test_only_the_kernel_that_does_the_work_is_a_witness() -> None:
+    def helped(seen: Observation) -> Observation:
+        counters = seen.counters
+        assert counters
+        attention = replace(counters.kernels[0], name="attention")
+        copy = CountedKernel("copy_128", 1, 1e-3, issued_flops=0.0)
+        small = CountedKernel("split_128", 1, 1e-3, issued_flops=0.4 * (counters.issued_flops or 0))
+        return replace(seen, counters=replace(counters, kernels=(copy, small, attention)))
+
+    found = said(h200.run([("sdpa_cudnn", 64), ("sdpa_cudnn", 72)], helped))
+    assert not any("-wide" in sentence for sentence in found)
+
+
+def test_masked_work_is_taken_out_of_the_ratio_before_a_width_is_named() -> None:
+    diagonal = 1.124
+    cases = [h200.case("sdpa_cudnn", n, causal=True) for n in (64, 72)]
+    of = sweeps.run(
+        sweeps.observed(
+            one,
+            sweeps.width_of(one.head_dim),
+            issued_flops=diagonal * h200.useful_flops(one) * sweeps.width_of(one.head_dim) / one.head_dim,
+        )
+        for one in cases
+    )
+    (sentence,) = said(of)
+    assert sentence.startswith("sdpa_cudnn runs 72 in a 128-wide kernel: 2.00 × issued")
+
+
+def test_work_that_every_value_wastes_alike_is_no_width_and_no_sentence() -> None:
+    cases = [h200.case("sdpa_cudnn", n, direction="backward") for n in (64, 128)]
+    of = sweeps.run(
+        sweeps.observed(one, one.head_dim, issued_flops=1.25 * h200.useful_flops(one)) for one in cases
+    )
+    assert said(of) == []
+
+
+def test_a_padded_head_without_an_unpadded_one_beside_it_is_compared_with_nothing() -> None:
+    assert said(h200.run([("sdpa_cudnn", 72)])) == ["sdpa_cudnn runs 72 in a 128-wide kernel: 1.78 × issued"]
+
+
+def test_neighbours_in_one_kernel_are_one_sentence_told_at_the_worst() -> None:
+    found = said(sweeps.sweep(range(16, 257, 8)))
+    assert [sentence.partition(":")[0] for sentence in found] == [
+        "padding runs 16 to 56 in a 64-wide kernel",
+        "padding runs 72 to 120 in a 128-wide kernel",
+        "padding runs 136 to 240 in a 256-wide kernel",
+    ]
+    assert "1.78 × issued at 72, 44 % less useful work a second than 64, though" in found[1]
+
+
+def of_rates(rates: Sequence[float], active: Sequence[float], replicates: int = 3) -> Run:
+    """One variant at head_dim 32, 64, … with these useful TFLOP/s and these shares by GPM, nothing counted."""
+    cases = [h200.case("kernel", 32 * (n + 1)) for n in range(len(rates))]
+    measured = [
+        (one, h200.useful_flops(one) / (1e12 * rate), Observation(one, gpm=Gpm(tensor_active_percent=share)))
+        for one, rate, share in zip(cases, rates, active, strict=True)
+    ]
+    return sweeps.run(measured, replicates=replicates, settings={"counters": "gpm"})
+
+
+def test_busier_and_yet_slower_is_said_without_any_count() -> None:
+    (sentence,) = said(of_rates((400, 300), (40, 60)))
+    assert sentence == (
+        "kernel is busier and yet slower at 64 than at 32: 60 % active against 40 %, 25 % less useful work a second"
+    )
+    (sentence,) = said(of_rates((300, 400), (60, 40)))
+    assert "at 32 than at 64" in sentence
+
+
+@pytest.mark.parametrize(
+    ("rates", "active"),
+    [((400, 300), (60, 40)), ((300, 400), (40, 60)), ((400, 300), (40, 42)), ((400, 390), (40, 60))],
+)
+def test_where_both_go_one_way_or_hardly_at_all_nothing_is_said(
+    rates: list[float], active: list[float]
+) -> None:
+    assert said(of_rates(rates, active)) == []
+
+
+def test_of_several_such_steps_the_worst_is_told_and_counted() -> None:
+    (sentence,) = said(of_rates((400, 380, 200), (40, 50, 60)))
+    assert "slower at 96 than at 64: 60 % active against 50 %, 47 % less" in sentence
+    assert sentence.endswith("(one of 2 such steps)")
+
+
+def test_shares_of_two_sensors_are_not_held_against_each_other() -> None:
+    of = of_rates((400, 300), (40, 60))
+    ncu = h200.recorded("cudnn-72-full")
+    of.observations[1] = replace(of.observations[1], counters=replace(ncu, issued_flops=None))
+    assert not any("busier" in sentence for sentence in said(of))
+
+
+def test_a_difference_that_intervals_do_not_show_is_marked() -> None:
+    (sentence,) = said(of_rates((400, 300), (40, 60), replicates=1))
+    assert sentence.endswith("~25 % less useful work a second")
+
+
+def test_times_of_two_modes_are_not_compared() -> None:
+    of = h200.run([("sdpa_cudnn", 64), ("sdpa_cudnn", 72)])
+    eager = {"eager": builders.timing(1e-3)}
+    of.trials = [replace(one, timings=eager) if one.case.head_dim == 72 else one for one in of.trials]
+    assert said(of) == ["sdpa_cudnn runs 72 in a 128-wide kernel: 1.78 × issued"]
+
+
+def test_a_slower_dtype_is_no_parting() -> None:
+    cases = [h200.case("kernel", 64, dtype=dtype) for dtype in ("bf16", "tf32")]
+    of = sweeps.run(
+        (one, time_s, Observation(one, gpm=Gpm(tensor_active_percent=share)))
+        for one, time_s, share in zip(cases, (1e-3, 2e-3), (40.0, 60.0), strict=True)
+    )
+    assert said(of, "dtype") == []
+
+
+def test_no_width_is_named_where_head_dim_is_not_what_varies() -> None:
+    cases = [h200.case("kernel", 72, batch=batch) for batch in (1, 32)]
+    of = sweeps.run(sweeps.observed(one, 128 if one.batch == 32 else 72) for one in cases)
+    (sentence,) = said(of, "batch")
+    assert sentence.startswith("kernel executes more than the algorithm needs at 32: 1.78 × issued")
+
+
+def test_rates_while_active_that_hardly_differ_are_not_mentioned() -> None:
+    only = h200.run([("sdpa_flash", 32), ("sdpa_flash", 64)])
+    assert said(only) == []
+
+
+def test_foreign_names_stay_on_their_line() -> None:
+    of = sweeps.sweep((64, 72), ("bad\n\x1b[31mname",))
+    assert all(sentence.isprintable() for sentence in said(of))
+    assert said(of)
