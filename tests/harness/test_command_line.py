@@ -66,6 +66,7 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         (("report", "/nowhere"), ("/nowhere",)),
         (("report",), ("'run'",)),
         (("report", "x", "--csv", "--json"), ("--csv", "--json")),
+        (("report", "x", "--by", "head_dims"), ("--by", "'head_dims'", "did you mean head_dim")),
         (("report", "x", "--pytest-benchmark", "--parquet", "y"), ("--pytest-benchmark", "--parquet")),
         (("compare", "/nowhere", "/nowhere"), ("/nowhere",)),
         (("compare", "x"), ("'head'",)),
@@ -234,13 +235,13 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("run", f"{MEASURING} --quick --replicates --resume"),
+        ("run", f"{MEASURING} --quick --replicates --counters --resume"),
         ("ab", f"{MEASURING} --base-python --head-python --guard --only --self-check"),
         ("compare", "--across --csv --json --markdown --junit --help"),
         ("doctor", "--device --help"),
         (
             "report",
-            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --help",
+            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --by --peak --help",
         ),
     ],
 )
