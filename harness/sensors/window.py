@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 WARM_S = 0.06
 """The first batches fill the queue, and lift an idle clock."""
-LEAST_S = 0.5
-"""What the energy counter needs: it ticks every 20 to 100 ms."""
+LEAST_S = 0.6
+"""What the energy counter needs, which ticks every 20 to 100 ms, and GPM after it has settled."""
+GPM_SETTLES_S = 0.3
+"""GPM's counters are up to some 200 ms behind: begun earlier, its window holds the idle time before this one."""
 LIMIT_S = 2.5
 """Longer than two of the slowest sampling periods NVML uses."""
 PAUSE_S = 1e-3
@@ -52,8 +54,6 @@ class DeviceWindow:
         """Run `call` until NVML has published a period that lies wholly inside the run, half a second at least."""
         feed = self._feed(call)
         keep_fed(feed, WARM_S)
-        if self._gpm:
-            self._gpm.start()
         watched = self._watch(feed)
         feed.top_up()  # still running while the rest is read
         gpm = self._gpm.stop() if self._gpm else unseen("gpm", self._gpm_reason or "not asked for")
@@ -72,8 +72,12 @@ class DeviceWindow:
         energy = _EnergyTicks(self._nvml)
         busy: float | None = None
         missing: dict[str, str] = {}
+        counting = self._gpm is None
         while time.time() - start < LIMIT_S:
             feed.top_up()
+            if self._gpm and not counting and time.time() - start >= GPM_SETTLES_S:
+                self._gpm.start()
+                counting = True
             energy.poll()
             try:
                 busy = self._nvml.busy_percent_since(start * 1e6) if busy is None else busy
