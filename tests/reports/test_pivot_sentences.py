@@ -40,6 +40,19 @@ def test_an_h200_is_told_as_it_was_measured() -> None:
     ]
 
 
+def test_a_projection_to_72_columns_runs_96_as_it_was_counted() -> None:
+    times_s = {32: 16_544e-9, 64: 16_640e-9, 72: 19_104e-9}
+    cases = {columns: h200.case("per_head", columns, stage="qkv") for columns in times_s}
+    of = sweeps.run(
+        (one, times_s[columns], Observation(one, counters=h200.recorded(f"proj-{columns}")))
+        for columns, one in cases.items()
+    )
+    of.trials = [replace(one, useful_flops=2 * 32768 * 768 * one.case.head_dim) for one in of.trials]
+    assert said(of) == [
+        "per_head runs 72 in a 96-wide kernel: 1.33 × issued, 2.0 % less useful work a second than 64"
+    ]
+
+
 def renamed(name: str) -> Run:
     """cuDNN at 64 and 72, both kernels under this name."""
 
