@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from harness import counting
@@ -36,8 +29,6 @@ from tests.harness.counted_runs import (
 )
 from tests.harness.fake_ncu import FakeNcu, script
 from tests.results import builders
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_case_gets_what_was_counted_in_its_own_range(tmp_path, monkeypatch):
@@ -141,26 +132,3 @@ def test_counting_takes_a_start_for_every_24_cases_and_time_for_every_launch():
     assert usual_s([1.0] * 25) - many > counting.USUAL_START_S
     assert usual_s([101.0]) - one == pytest.approx(100 * counting.USUAL_LAUNCH_S)
     assert usual_s([None]) == usual_s([counting.UNKNOWN_LAUNCHES])
-
-
-def test_a_counted_process_ends_with_the_run_that_started_it_and_takes_the_profiler_along():
-    run = subprocess.Popen(["sleep", "60"])
-    body = f"from harness.counted import _end_with\n_end_with({run.pid})\nprint('ready', flush=True)\ninput()"
-    profiler = subprocess.Popen(
-        ["sh", "-c", '"$0" -c "$1"; exit 7', sys.executable, body],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    with profiler, run:
-        assert profiler.stdout is not None
-        assert profiler.stdout.readline() == b"ready\n"
-        run.kill()
-        handle = os.pidfd_open(profiler.pid)
-        ready, _, _ = select.select([handle], [], [], 20)
-        os.close(handle)
-        if not ready:
-            os.killpg(profiler.pid, signal.SIGKILL)
-        assert ready
-        assert profiler.wait() == -signal.SIGKILL
