@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 WASTE = 1.05
 """Issued ÷ useful from here on, or so much more than at the variant's best value, is worth a sentence."""
 
-EXACT = 0.005
-"""Counts are exact, so a width that is a kernel's agrees this well."""
-
 BUSIER = 3.0
 """Points of active that are no noise: repeated readings differ by a tenth of it."""
 
@@ -101,9 +98,9 @@ def _width(record: Record, ratio: float, least: float) -> int | None:
     """
     named = {int(number) for name in _working(record) for number in re.findall(r"\d{1,6}", name)}
     for padding in dict.fromkeys((ratio, ratio / least)):
-        width = record.case.head_dim * padding
-        if padding >= WASTE and round(width) in named and abs(width - round(width)) <= EXACT * width:
-            return round(width)
+        width = round(record.case.head_dim * padding)  # counts are exact: nothing else needs rounding
+        if padding >= WASTE and width in named:
+            return width
     return None
 
 
