@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from reports import units
 from reports.columns import UNSURE_MARK
-from reports.text import plain
+from reports.text import listing, plain
 from results.ranking import apart
 from results.schema import Outcome
 
@@ -52,6 +52,7 @@ def sentences(table: PivotTable) -> Iterator[str]:
             told = {waste.value for waste in wastes}
             yield from _parted(variant, [place for place in row if place[0] not in told])
     yield from _rates(table)
+    yield from _without(table)
 
 
 def _believed(cell: Cell) -> bool:
@@ -222,6 +223,18 @@ def _rates(table: PivotTable) -> Iterator[str]:
         of_rate.setdefault(units.percent(rate), []).append(plain(variant))
     told = ", ".join(f"{' and '.join(names)} {percent}" for percent, names in of_rate.items())
     yield f"while active, the tensor cores run at these shares of their rate, so that active does not compare: {told}"
+
+
+def _without(table: PivotTable) -> Iterator[str]:
+    """Who computes without tensor cores, which no other figure says in so many words."""
+    names = tuple(
+        variant
+        for variant in table.variants
+        if any(cell.use.issued_flops == 0 for _, cell in table.row(variant) if _believed(cell))
+    )
+    if names:
+        verb = "executes" if len(names) == 1 else "execute"
+        yield f"{listing(names)} {verb} no matrix instruction: what the tensor cores could do, the vector units do"
 
 
 def _known(cells: Iterable[Cell]) -> list[float]:

@@ -217,3 +217,11 @@ def test_foreign_names_stay_on_their_line() -> None:
     of = sweeps.sweep((64, 72), ("bad\n\x1b[31mname",))
     assert all(sentence.isprintable() for sentence in said(of))
     assert said(of)
+
+
+def test_who_executes_nothing_on_the_tensor_cores_is_named() -> None:
+    told = [sweeps.observed(h200.case("padding", dim), sweeps.width_of(dim)) for dim in (64, 128)]
+    none = {"issued_flops": 0.0, "rate_while_active": None, "tensor_active_percent": 0.6, "kernels": ()}
+    told += [sweeps.observed(h200.case("math", dim), 64, **none) for dim in (64, 128)]
+    (sentence,) = said(sweeps.run(told))
+    assert sentence == "math executes no matrix instruction: what the tensor cores could do, the vector units do"
