@@ -111,7 +111,13 @@ class _Call:
             raise Uncounted(
                 f"the tensor pipe was busy for less than {LEAST_ACTIVE_PERCENT:g} % of the cycles"
             )
-        return round(busiest.value(self._chip.busy_cycles) / (busiest.value(ELAPSED) * percent / 100))
+        busy_cycles, elapsed = busiest.value(self._chip.busy_cycles), busiest.value(ELAPSED)
+        if not busy_cycles or not elapsed:
+            raise Uncounted(
+                f"the counts contradict each other: {percent:g} % of {elapsed:g} cycles busy, "
+                f"{busy_cycles:g} busy cycles"
+            )
+        return round(busy_cycles / (elapsed * percent / 100))
 
 
 def _kernels(launches: Sequence[Launch], chip: Chip) -> tuple[CountedKernel, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ HEADER = '"ID",'
 NAME = "Kernel Name"
 RANGES = "Push/Pop_Range"
 """What is in the name of the column of the NVTX ranges a launch was made in."""
-NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
+NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 class Uncounted(Exception):
@@ -46,12 +47,13 @@ class Launch:
         """
         if metric not in self.cells:
             raise Uncounted(f"{metric} was not counted: this Nsight Compute does not know it on this GPU")
-        cell, given = self.cells[metric], self.units[metric]
-        if not NUMBER.fullmatch(cell):
+        cell, given = self.cells[metric], self.units.get(metric, "")
+        number = float(cell.replace(",", "")) if NUMBER.fullmatch(cell) else math.nan
+        if not math.isfinite(number):
             raise Uncounted(f"{metric} was not counted: {cell[:40]!r} is what Nsight Compute gives for it")
         if unit and given != unit:
             raise Uncounted(f"{metric} is given in {given[:20]!r}, not in {unit!r}")
-        return float(cell.replace(",", ""))
+        return number
 
 
 def launches(text: str) -> dict[int, list[Launch]] | None:
@@ -65,8 +67,11 @@ def launches(text: str) -> dict[int, list[Launch]] | None:
     if start is None:
         return None
     table = "".join(line for line in lines[start:] if not line.startswith("=="))
-    rows = csv.reader(io.StringIO(table, newline=""))
-    header, units = next(rows), dict[str, str]()
+    try:
+        header, *rows = csv.reader(io.StringIO(table, newline=""))
+    except csv.Error as error:
+        raise Uncounted(f"Nsight Compute's table cannot be read: {error}") from error
+    units: dict[str, str] = {}
     ranges = next((place for place, column in enumerate(header) if RANGES in column), None)
     if ranges is None or NAME not in header:
         raise Uncounted("Nsight Compute's table lacks the kernels' names or their ranges")
@@ -84,5 +89,5 @@ def launches(text: str) -> dict[int, list[Launch]] | None:
 
 def _case(ranges: str) -> str | None:
     """The number in the range's name; a variant may have ranges of its own inside."""
-    found = re.search(RANGE.format(r"(\d+)\b"), ranges)
+    found = re.search(RANGE.format(r"(\d{1,9})\b"), ranges)
     return found[1] if found else None

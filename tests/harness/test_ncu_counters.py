@@ -202,8 +202,8 @@ def test_without_any_counter_there_is_one_reason_and_no_figure():
     assert (found.tensor_active_percent, found.kernels) == (None, ())
 
 
-@pytest.mark.parametrize("cell", ["n/a", "nan", "", "inf", "25,00", "1.234,5"])
-def test_what_is_no_number_in_english_notation_is_no_figure(cell):
+@pytest.mark.parametrize("cell", ["n/a", "nan", "", "inf", "1e999", "-5", "25,00", "1.234,5"])
+def test_what_is_no_count_in_english_notation_is_no_figure(cell):
     found = of(a_launch(**{HOPPER.active: cell}))
     assert found.tensor_active_percent is None
     assert repr(cell) in found.missing["tensor_active_percent"]
@@ -226,6 +226,13 @@ def test_a_pipe_that_was_hardly_busy_has_no_rate():
     assert found.missing == {
         "rate_while_active": "the tensor pipe was busy for less than 0.1 % of the cycles"
     }
+
+
+@pytest.mark.parametrize("metric", [ELAPSED, HOPPER.busy_cycles])
+def test_counts_that_contradict_each_other_give_no_rate_and_all_else(metric):
+    found = of(a_launch(**{metric: "0"}))
+    assert "the counts contradict each other: 25 % of" in found.missing.pop("rate_while_active")
+    assert (found.missing, found.tensor_active_percent) == ({}, 25)
 
 
 def test_without_a_peak_there_is_no_rate_but_everything_else():

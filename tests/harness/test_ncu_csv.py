@@ -84,3 +84,19 @@ def test_a_table_without_launches_is_an_empty_one():
 def test_a_table_without_ranges_is_refused():
     with pytest.raises(Uncounted, match="lacks the kernels' names or their ranges"):
         launches('"ID","Kernel Name"\n')
+
+
+def test_a_table_whose_quotes_never_close_is_refused_and_not_read_as_one_name():
+    with pytest.raises(Uncounted, match="table cannot be read: field larger than field limit"):
+        launches(COLUMNS + UNITS + row(0) + '"1","' + "x" * 200_000)
+
+
+def test_a_table_without_units_counts_nothing_that_has_one():
+    (launch,) = launches(COLUMNS + row(0))[0]
+    assert launch.value("gpu__time_duration.sum") == 1234
+    with pytest.raises(Uncounted, match="is given in '', not in 'ns'"):
+        launch.value("gpu__time_duration.sum", "ns")
+
+
+def test_a_range_whose_number_no_case_can_have_is_nobodys():
+    assert launches(COLUMNS + UNITS + row(int("9" * 4000))) == {}
