@@ -70,4 +70,4 @@ def _is_a_variants(file: Path) -> bool:
     if any(map(file.is_relative_to, OWN)):
         return True  # wherever headbench itself is installed
     in_library = file.is_relative_to(STANDARD_LIBRARY) or {"site-packages", "dist-packages"} & {*file.parts}
-    return file.parent != HARNESS and not in_library
+    return not file.is_relative_to(HARNESS) and not in_library

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from harness.faults import LONGEST_REASON, classify, is_fatal, one_line
+from harness.sensors.ncu_csv import Launch, Uncounted
 from results.schema import Outcome
 from variants.variant import Unsupported, Variant
 
@@ -104,6 +105,13 @@ def test_the_place_named_is_the_variants_own_line(raised_by, line, reason):
 def test_a_fault_of_a_library_alone_names_no_place():
     with pytest.raises(ValueError, match="Expecting") as caught:
         json.loads("{")
+    caught.value.__traceback__ = caught.tb.tb_next  # without this test's own frame
+    assert ".py:" not in classify(caught.value)[1]
+
+
+def test_a_fault_of_the_harness_names_no_place_wherever_in_it_that_is():
+    with pytest.raises(Uncounted) as caught:
+        Launch("kernel", {}, {}).value("a metric")
     caught.value.__traceback__ = caught.tb.tb_next  # without this test's own frame
     assert ".py:" not in classify(caught.value)[1]
 
