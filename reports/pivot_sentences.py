@@ -36,10 +36,14 @@ BUSIER = 3.0
 SLOWER = 0.05
 """A loss of useful rate that is worth a sentence."""
 
+EQUAL = 0.001
+"""Rates nearer to each other are told no difference of."""
+
 RATES_APART = 0.1
 """Where rates while active differ by more, active shares do not compare."""
 
-ARCHITECTURE = re.compile(r"sm_?\d+", re.IGNORECASE)
+NO_SIZE = re.compile(r"sm_?\d+|(?:bfloat|float|bf|fp|tf|f)\d+", re.IGNORECASE)
+"""Numbers of a kernel's name that are its architecture's or a format's."""
 
 
 def sentences(table: PivotTable) -> Iterator[str]:
@@ -76,7 +80,7 @@ class _Waste:
 
 def _wastes(row: Sequence[tuple[Value, Cell]], by: str) -> list[_Waste]:
     ratios = {value: cell.use.issued_ratio for value, cell in row if cell.use.issued_ratio}
-    least = min(ratios.values(), default=0.0)
+    least = max(1.0, min(ratios.values(), default=1.0))  # what ran outside the tensor cores is no standard
     widths = {
         value: _width(cell.row.record, ratios[value], least) if by == "head_dim" else None
         for value, cell in row
@@ -94,25 +98,25 @@ def _wastes(row: Sequence[tuple[Value, Cell]], by: str) -> list[_Waste]:
 def _width(record: Record, ratio: float, least: float) -> int | None:
     """The width that the case's heads run in, where the executed work and the kernel's name say the same one.
 
-    The mask and a backward pass have a share in the ratio that no width explains: there it is the ratio to the
-    variant's best value that tells.
+    The mask, a padded sequence and a backward pass have a share in the ratio that no width explains: there it is
+    the ratio to the variant's best value that tells. Where both name a width, neither is sure; nor is any where the
+    kernel is named after heads of this very size.
     """
+    head_dim = record.case.head_dim
     named = {int(number) for name in _working(record) for number in re.findall(r"\d{1,6}", name)}
-    for padding in dict.fromkeys((ratio, ratio / least)):
-        width = round(record.case.head_dim * padding)  # counts are exact: nothing else needs rounding
-        if padding >= WASTE and width in named:
-            return width
-    return None
+    if head_dim in named:
+        return None
+    # counts are exact: nothing else needs rounding
+    widths = {round(head_dim * padding) for padding in (ratio, ratio / least) if padding >= WASTE} & named
+    return widths.pop() if len(widths) == 1 else None
 
 
 def _working(record: Record) -> list[str]:
-    """The names of the kernels that issue half of the tensor cores' work or more, without their architecture."""
+    """The names of the kernels that issue half of the tensor cores' work or more, with sizes alone as numbers."""
     kernels = record.counters.kernels if record.counters else ()
     most = max((kernel.issued_flops or 0.0 for kernel in kernels), default=0.0)
     return [
-        ARCHITECTURE.sub("", kernel.name)
-        for kernel in kernels
-        if 2 * (kernel.issued_flops or 0.0) >= most > 0
+        NO_SIZE.sub("", kernel.name) for kernel in kernels if 2 * (kernel.issued_flops or 0.0) >= most > 0
     ]
 
 
@@ -155,10 +159,12 @@ def _wasted(variant: str, group: Sequence[_Waste]) -> str:
 
 
 def _rate_against(row: Standing, other: Standing) -> str | None:
-    """`19 % less useful work a second`; None where one has no rate, or they are timed in different modes."""
+    """`19 % less useful work a second`; None where one has no rate, they are as good as equal, or of two modes."""
     if not row.flops_per_s or not other.flops_per_s or row.mode != other.mode:
         return None
     change = row.flops_per_s / other.flops_per_s - 1
+    if abs(change) < EQUAL:
+        return None
     unsure = "" if _surely(row, other) else UNSURE_MARK
     return f"{unsure}{units.percent(abs(change))} {'less' if change < 0 else 'more'} useful work a second"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports import pivot
-from results.figures import CountedKernel, Gpm
+from results.figures import CountedKernel, Counters, Gpm
 from results.schema import Observation
 from tests.reports import sweeps
 from tests.results import builders, h200
@@ -99,6 +99,48 @@ def test_only_the_kernel_that_does_the_work_is_a_witness() -> None:
 
     found = said(h200.run([("sdpa_cudnn", 64), ("sdpa_cudnn", 72)], helped))
     assert not any("-wide" in sentence for sentence in found)
+
+
+def executing(ratios: dict[int, float], name: str) -> Run:
+    """A variant that takes as long for every FLOP, executes so many times the needed, in kernels of this name."""
+    cases = {head_dim: h200.case("x", head_dim) for head_dim in ratios}
+    return sweeps.run(
+        (
+            one,
+            8e-6 * head_dim,
+            Observation(
+                one,
+                counters=Counters(
+                    tensor_active_percent=30.0,
+                    issued_flops=(issued := ratios[head_dim] * h200.useful_flops(one)),
+                    kernels=(CountedKernel(name.format(head_dim), 1, 1e-4, issued_flops=issued),),
+                ),
+            ),
+        )
+        for head_dim, one in cases.items()
+    )
+
+
+def test_a_kernel_named_after_heads_of_this_size_pads_something_else() -> None:
+    """A sequence of half a tile doubles the work of every head size; its kernel's name has the tile's 128, too."""
+    assert said(executing({32: 2.0, 64: 2.0, 128: 2.0}, "flash_fwd<traits<{}, 128, 128, 4>>")) == []
+
+
+def test_where_the_name_fits_two_widths_none_is_named() -> None:
+    assert said(executing({32: 4.0, 64: 2.0}, "fprop_wgmma_f16_64x128x64")) == [
+        "x executes more than the algorithm needs at 32: 4.00 × issued"
+    ]
+
+
+def test_a_formats_number_is_no_width() -> None:
+    assert said(executing({8: 2.0, 64: 1.0}, "fprop_f16_bfloat16_t_bf16")) == [
+        "x executes more than the algorithm needs at 8: 2.00 × issued"
+    ]
+
+
+@pytest.mark.parametrize("least", [0.25, 0.5, 0.9])
+def test_a_value_that_left_the_tensor_cores_idle_makes_no_other_one_wasteful(least: float) -> None:
+    assert said(executing({32: least, 64: 1.0, 96: 1.0}, "gemm_192x128")) == []
 
 
 def test_masked_work_is_taken_out_of_the_ratio_before_a_width_is_named() -> None:
@@ -224,4 +266,6 @@ def test_who_executes_nothing_on_the_tensor_cores_is_named() -> None:
     none = {"issued_flops": 0.0, "rate_while_active": None, "tensor_active_percent": 0.6, "kernels": ()}
     told += [sweeps.observed(h200.case("math", dim), 64, **none) for dim in (64, 128)]
     (sentence,) = said(sweeps.run(told))
-    assert sentence == "math executes no matrix instruction: what the tensor cores could do, the vector units do"
+    assert (
+        sentence == "math executes no matrix instruction: what the tensor cores could do, the vector units do"
+    )
