@@ -8,13 +8,12 @@ from harness.counting import try_matmul
 from harness.observations import ON_CPU
 from harness.sensors.ncu import Ncu, NcuUnavailable, forbidden
 from reports import units
+from reports.machine import reached, share_of_peak
 from results.figures import Gpm
 from results.schema import Ceilings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from results.figures import Matmul
 
 AGREE_POINTS = 3.0
 MATMUL = "an 8192³ bf16 matmul"
@@ -49,34 +48,21 @@ def _ceilings(measured: Ceilings, peaks: Mapping[str, Any]) -> Iterator[Line]:
         return
     for dtype, matmul in measured.matmuls.items():
         peak = peaks.get(dtype, {}).get("flops_per_s")
-        yield "ceilings", f"{dtype}, {matmul.size}³: {_matmul(matmul, peak)}"
+        yield "ceilings", f"{dtype} matmul {matmul.size}³: {', '.join(reached(matmul, peak))}"
     memory = peaks.get("memory", {}).get("bytes_per_s")
     rate = measured.copy_bytes_per_s
-    yield "ceilings", f"copy of 8 × L2, read and written: {units.rate(rate, 'B')}{_share(rate, memory)}"
-
-
-def _matmul(matmul: Matmul, peak: float | None) -> str:
-    parts = [
-        f"{name} {units.rate(rate)}{'' if mhz is None else f' at {mhz:.0f} MHz'}{_share(rate, peak)}"
-        for name, rate, mhz in (
-            ("burst", matmul.burst_flops_per_s, matmul.burst_clock_mhz),
-            ("sustained", matmul.sustained_flops_per_s, matmul.sustained_clock_mhz),
-        )
-        if rate is not None
-    ]
-    return ", ".join([*parts, *filter(None, [matmul.reason])])
-
-
-def _share(rate: float | None, peak: float | None) -> str:
-    return f" ({units.percent(rate / peak)} of peak)" if rate is not None and peak else ""
+    yield (
+        "ceilings",
+        f"copy of 8 × L2, read and written: {units.rate(rate, 'B')}{share_of_peak(rate, memory)}",
+    )
 
 
 def _gpm(gpm: Gpm) -> str:
     if gpm.reason:
         return gpm.reason
     figures = (
-        ("tensor cores", "tensor_active_percent"),
-        ("SMs", "sm_active_percent"),
+        ("tensor cores active", "tensor_active_percent"),
+        ("SMs active", "sm_active_percent"),
         ("occupancy", "occupancy_percent"),
         ("DRAM", "dram_percent"),
     )

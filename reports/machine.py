@@ -34,7 +34,7 @@ def peaks(report: Report) -> list[str]:
 
 
 def ceilings(report: Report) -> list[str]:
-    """What this GPU reached, beside what its datasheet says: `bf16 matmul 8192³: 792 TFLOP/s at 1980 MHz rested, …`."""
+    """What this GPU reached, beside what its datasheet says: `bf16 matmul 8192³: burst 792 TFLOP/s at 1980 MHz, …`."""
     found = report.ceilings
     if found is None:
         return []
@@ -65,6 +65,27 @@ def software(manifest: Manifest) -> list[str]:
     )
 
 
+def reached(matmul: Matmul, peak_flops_per_s: float | None = None) -> list[str]:
+    """`burst 792 TFLOP/s at 1980 MHz (80 % of peak)`, the same sustained; the reason for what is missing."""
+    rates = (
+        ("burst", matmul.burst_flops_per_s, matmul.burst_clock_mhz),
+        ("sustained", matmul.sustained_flops_per_s, matmul.sustained_clock_mhz),
+    )
+    return [
+        *(
+            f"{name} {units.rate(rate)}{f' at {mhz:.0f} MHz' if mhz else ''}{share_of_peak(rate, peak_flops_per_s)}"
+            for name, rate, mhz in rates
+            if rate is not None
+        ),
+        *([matmul.reason] if matmul.reason else []),
+    ]
+
+
+def share_of_peak(rate: float | None, peak: float | None) -> str:
+    """` (80 % of peak)`; nothing where either is not known."""
+    return f" ({units.percent(rate / peak)} of peak)" if rate is not None and peak else ""
+
+
 def known(*parts: object) -> list[str]:
     """The parts there are, made plain."""
     return [plain(part) for part in parts if part]
@@ -93,15 +114,7 @@ def _peak(name: str, peak: dict[str, Any]) -> str:
 
 
 def _matmul(dtype: str, found: Matmul) -> str:
-    if found.reason:
-        return plain(f"{dtype} matmul: {shorten(found.reason)}")
-    rested = _at(found.burst_flops_per_s, found.burst_clock_mhz)
-    kept_up = _at(found.sustained_flops_per_s, found.sustained_clock_mhz)
-    return plain(f"{dtype} matmul {found.size}³: {rested} rested, {kept_up} kept up")
-
-
-def _at(flops_per_s: float | None, clock_mhz: float | None) -> str:
-    return units.rate(flops_per_s) + (f" at {clock_mhz:.0f} MHz" if flops_per_s and clock_mhz else "")
+    return plain(f"{dtype} matmul {found.size}³: {shorten(', '.join(reached(found)))}")
 
 
 def _cudnn(version: object) -> str:

@@ -39,8 +39,8 @@ GAP = "·"
 USEFUL = {
     DATASHEET: "the algorithm's FLOP/s ÷ the datasheet's peak",
     HELD: "the algorithm's FLOP/s ÷ the datasheet's peak at the SM clock it ran at",
-    BURST: "the algorithm's FLOP/s ÷ what a large matmul reached on this GPU, rested",
-    SUSTAINED: "FLOP/s of the algorithm kept up back to back ÷ those that a large matmul kept up",
+    BURST: "the algorithm's FLOP/s ÷ a large matmul's burst on this GPU (rested, caches cold)",
+    SUSTAINED: "the algorithm's FLOP/s back to back ÷ what a large matmul sustained on this GPU",
 }
 SOURCES = {NCU: "Nsight Compute, kernel by kernel", GPM: "NVML's GPM, a window of the whole GPU"}
 

@@ -72,13 +72,13 @@ def test_a_machine_that_lacks_nothing_shows_its_ceilings_as_shares_of_peak_and_c
     assert labelled(lines, "processes") == ["no other process uses this GPU"]
     bf16, *_, copy = labelled(lines, "ceilings")
     assert bf16 == (
-        "bf16, 8192³: burst 791 TFLOP/s at 1755 MHz (80 % of peak), "
+        "bf16 matmul 8192³: burst 791 TFLOP/s at 1755 MHz (80 % of peak), "
         "sustained 692 TFLOP/s at 1512 MHz (70 % of peak)"
     )
     assert copy == "copy of 8 × L2, read and written: 4.08 TB/s (85 % of peak)"
     assert labelled(lines, "GPM") == [
         "supported; of an 8192³ bf16 matmul back to back, whole GPU: "
-        "tensor cores 92.5 %, SMs 88.0 %, occupancy 12.0 %, DRAM 16.0 %"
+        "tensor cores active 92.5 %, SMs active 88.0 %, occupancy 12.0 %, DRAM 16.0 %"
     ]
     assert labelled(lines, "ncu") == ["Nsight Compute 2025.3.1 (/opt/ncu)"]
     assert labelled(lines, "permission") == ["the driver's settings let this process have hardware counters"]
@@ -90,8 +90,8 @@ def test_a_machine_that_lacks_nothing_shows_its_ceilings_as_shares_of_peak_and_c
 
 def test_a_ceiling_that_could_not_be_measured_is_its_reason_and_no_number(said):
     _, fp32, tf32, _ = labelled(said(), "ceilings")
-    assert fp32 == "fp32, 4096³: burst 50.0 TFLOP/s, fewer than two batches of matmuls ended in 1 s"
-    assert tf32 == "tf32, 8192³: CUDA out of memory"
+    assert fp32 == "fp32 matmul 4096³: burst 50.0 TFLOP/s, fewer than two batches of matmuls ended in 1 s"
+    assert tf32 == "tf32 matmul 8192³: CUDA out of memory"
     assert labelled(said(ceilings=Ceilings(reason="no CuPy")), "ceilings") == ["no CuPy"]
 
 
@@ -119,7 +119,7 @@ def test_a_gpm_metric_that_is_missing_says_why_beside_the_others(said):
         tensor_active_percent=92.5, scope="whole GPU", missing={"dram_percent": "metric 10: Not Supported"}
     )
     (text,) = labelled(said(gpm=gpm), "GPM")
-    assert "tensor cores 92.5 %" in text
+    assert "tensor cores active 92.5 %" in text
     assert text.endswith("DRAM not known (metric 10: Not Supported)")
 
 

@@ -90,9 +90,16 @@ def test_a_shape_is_written_alike_in_titles_and_in_the_summary() -> None:
 @pytest.mark.parametrize(
     ("ceilings", "told"),
     [
-        (h200.CEILINGS, "bf16 matmul 8192³: 792 TFLOP/s at 1980 MHz rested, 692 TFLOP/s at 1440 MHz kept up"),
-        (Ceilings({"bf16": Matmul(8192, 792e12)}), "bf16 matmul 8192³: 792 TFLOP/s rested, – kept up"),
-        (Ceilings({"bf16": Matmul(8192, reason="out of memory")}), "bf16 matmul: out of memory"),
+        (
+            h200.CEILINGS,
+            "bf16 matmul 8192³: burst 792 TFLOP/s at 1980 MHz, sustained 692 TFLOP/s at 1440 MHz",
+        ),
+        (Ceilings({"bf16": Matmul(8192, 792e12)}), "bf16 matmul 8192³: burst 792 TFLOP/s"),
+        (
+            Ceilings({"bf16": Matmul(8192, 792e12, reason="fewer than two batches ended")}),
+            "bf16 matmul 8192³: burst 792 TFLOP/s, fewer than two batches ended",
+        ),
+        (Ceilings({"bf16": Matmul(8192, reason="out of memory")}), "bf16 matmul 8192³: out of memory"),
         (Ceilings({"fp32": Matmul(4096, 50e12)}, reason="the rest was lost"), "ceilings the rest was lost"),
     ],
 )

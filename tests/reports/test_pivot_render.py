@@ -103,8 +103,8 @@ def test_every_term_is_explained_in_the_legend() -> None:
     ("peak", "means", "cell"),
     [
         ("held", "at the SM clock it ran at", "35 / 66 / 1.78"),
-        ("burst", "what a large matmul reached on this GPU, rested", "44 / 66 / 1.78"),
-        ("sustained", "those that a large matmul kept up", "45 / 66 / 1.78"),
+        ("burst", "a large matmul's burst on this GPU", "44 / 66 / 1.78"),
+        ("sustained", "what a large matmul sustained", "45 / 66 / 1.78"),
     ],
 )
 def test_another_peak_changes_the_useful_share_and_says_so(peak: str, means: str, cell: str) -> None:
@@ -116,7 +116,7 @@ def test_another_peak_changes_the_useful_share_and_says_so(peak: str, means: str
 
 def test_ceilings_stand_in_the_header() -> None:
     text = " ".join(shown(h200.run()).split())
-    assert "bf16 matmul 8192³: 792 TFLOP/s at 1980 MHz rested, 692 TFLOP/s at 1440 MHz kept up" in text
+    assert "bf16 matmul 8192³: burst 792 TFLOP/s at 1980 MHz, sustained 692 TFLOP/s at 1440 MHz" in text
     assert "copy 4.30 TB/s read and written" in text
 
 
