@@ -96,8 +96,8 @@ By = Annotated[
     str | None,
     optional(
         "--by",
-        "Turn the run: how each variant uses the tensor cores by head_dim, n_head, d_model, batch, seq_len, mask or "
-        "dtype.",
+        "Pivot the run: a table of variants by head_dim, n_head, d_model, batch, seq_len, mask or dtype, with each "
+        "case's use of the tensor cores: useful / active / issued.",
         "PROPERTY",
     ),
 ]

@@ -1,4 +1,4 @@
-"""`report`: a stored run, turned if wanted, or an `ab` session's verdicts, to the terminal or for other programs."""
+"""`report`: a stored run, pivoted if wanted, or an `ab` session's verdicts, to the terminal or for other programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def show(
 ) -> None:
     """Print what is stored at `where`; `formats` holds at most one name of `reports.export.WRITERS`.
 
-    With `parquet` the run's frame goes into that file instead, and nothing is printed. With `by` the run is turned
+    With `parquet` the run's frame goes into that file instead, and nothing is printed. With `by` the run is pivoted
     (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the datasheet's by default).
 
     Raises:
@@ -37,7 +37,7 @@ def show(
     """
     wanted = [*formats, *(["parquet"] if parquet else [])]
     form = at_most_one(wanted)
-    _check_turned(by, peak, form)
+    _check_pivot(by, peak, form)
     try:
         folder = locate(where)
         stored = read_pairs(folder) if is_session(folder) else read(folder)
@@ -48,7 +48,7 @@ def show(
     if not isinstance(stored, Run):
         print_session(stored, stored.comparisons(), wanted)
     elif by:
-        _print_turned(stored, by, peak or DATASHEET, form)
+        _print_pivot(stored, by, peak or DATASHEET, form)
     elif parquet:
         _write_parquet(stored, parquet)
     elif form:
@@ -74,7 +74,7 @@ def print_report(run: Run) -> None:
         render(from_run(run), new_console())
 
 
-def _check_turned(by: str | None, peak: str | None, form: str | None) -> None:
+def _check_pivot(by: str | None, peak: str | None, form: str | None) -> None:
     """Raises UsageError where --by and --peak do not go together with the rest."""
     if peak is not None and by is None:
         raise UsageError(f"--peak {shown(peak)} says what --by holds useful rates against: give --by, too")
@@ -93,16 +93,16 @@ def _check_turned(by: str | None, peak: str | None, form: str | None) -> None:
         )
 
 
-def _print_turned(run: Run, by: str, peak: str, form: str | None) -> None:
+def _print_pivot(run: Run, by: str, peak: str, form: str | None) -> None:
     from reports import pivot, pivot_markdown, pivot_terminal
     from reports.terminal import new_console
 
     with _damage_told(run):
-        turned = pivot.from_run(run, by, peak)
+        pivoted = pivot.from_run(run, by, peak)
         if form:
-            sys.stdout.write(pivot_markdown.to_markdown(turned))
+            sys.stdout.write(pivot_markdown.to_markdown(pivoted))
         else:
-            pivot_terminal.render(turned, new_console())
+            pivot_terminal.render(pivoted, new_console())
 
 
 def _write_parquet(run: Run, path: Path) -> None:

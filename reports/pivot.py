@@ -1,4 +1,4 @@
-"""A run turned: variants against the values of one property, with three figures of tensor-core use in each cell.
+"""A run pivoted: variants against the values of one property, with three figures of tensor-core use in each cell.
 
 A table holds what differs in nothing else. The sizes of heads hang together (d_model = n_head × head_dim): where one
 is swept, a second stays and the third follows, whichever way the run's plan has it.
@@ -37,7 +37,7 @@ BY: dict[str, Callable[[Case], Value]] = {
     "mask": lambda case: "causal" if case.causal else "full",
     "dtype": lambda case: case.dtype,
 }
-"""What a run can be turned by, and a case's value of it."""
+"""What a run can be pivoted by, and a case's value of it."""
 
 STAYS = {
     "head_dim": ("n_head", "d_model"),
@@ -77,7 +77,7 @@ class PivotTable:
         """One of its cases."""
         return next(iter(self.cells.values())).row.record.case
 
-    def row(self, variant: str) -> list[tuple[Value, Cell]]:
+    def cells_of(self, variant: str) -> list[tuple[Value, Cell]]:
         """The variant's cells, in the order of values."""
         return [
             (value, self.cells[variant, value]) for value in self.values if (variant, value) in self.cells

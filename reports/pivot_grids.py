@@ -1,4 +1,4 @@
-"""A turned table as grids of text: variants down and values across, or the other way round where that is too wide."""
+"""A pivot table as grids of text: variants down and values across, or the other way round where that is too wide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turned run as GitHub Markdown: the terminal's tables, sentences and reasons."""
+"""A pivoted run as GitHub Markdown: the terminal's tables, sentences and reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why cells of a turned run lack a figure, and what must be known of those they have: each once, with its cells."""
+"""Why cells of a pivoted run lack a figure, and what must be known of those they have: each once, with its cells."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _whom(table: PivotTable, places: Sequence[Place]) -> tuple[tuple[str, ...], 
     for variant, value in places:
         of_variant.setdefault(variant, []).append(value)
     return tuple(
-        variant if len(values) == len(table.row(variant)) else f"{variant} at {_few(values)}"
+        variant if len(values) == len(table.cells_of(variant)) else f"{variant} at {_few(values)}"
         for variant, values in of_variant.items()
     ), False
 

@@ -49,7 +49,7 @@ NO_SIZE = re.compile(r"sm_?\d+|(?:bfloat|float|bf|fp|tf|f)\d+", re.IGNORECASE)
 def sentences(table: PivotTable) -> Iterator[str]:
     """At most a few for each variant, in the table's order; then what holds across them."""
     for variant in table.variants:
-        row = [(value, cell) for value, cell in table.row(variant) if _believed(cell)]
+        row = [(value, cell) for value, cell in table.cells_of(variant) if _believed(cell)]
         if table.by != "dtype":  # a lower rate is what another dtype's tensor cores are made for
             wastes = _wastes(row, table.by)
             yield from (_wasted(variant, group) for group in _grouped(wastes, [value for value, _ in row]))
@@ -220,7 +220,7 @@ def _active(cell: Cell) -> str:
 
 def _rates(table: PivotTable) -> Iterator[str]:
     """One sentence where the variants' instructions differ in how much of the tensor cores' rate they reach."""
-    rates = {variant: _known(cell for _, cell in table.row(variant)) for variant in table.variants}
+    rates = {variant: _known(cell for _, cell in table.cells_of(variant)) for variant in table.variants}
     typical = {variant: median(known) for variant, known in rates.items() if known}
     if not typical or max(typical.values()) - min(typical.values()) <= RATES_APART:
         return
@@ -236,7 +236,7 @@ def _without(table: PivotTable) -> Iterator[str]:
     names = tuple(
         variant
         for variant in table.variants
-        if any(cell.use.issued_flops == 0 for _, cell in table.row(variant) if _believed(cell))
+        if any(cell.use.issued_flops == 0 for _, cell in table.cells_of(variant) if _believed(cell))
     )
     if names:
         verb = "executes" if len(names) == 1 else "execute"

@@ -1,4 +1,4 @@
-"""A turned run on the terminal: a table for each sweep, what it means in words, why cells are empty."""
+"""A pivoted run on the terminal: a table for each sweep, what it means in words, why cells are empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def render(pivot: Pivot, console: Console) -> None:
-    """Print the run turned; what holds for every table stands once, below them."""
+    """Print the run pivoted; what holds for every table stands once, below them."""
     out = Printer(console)
     head(pivot.report, out)
     print_legend(legend(pivot), out)
@@ -35,7 +35,7 @@ def render(pivot: Pivot, console: Console) -> None:
 
 
 def again(pivot: Pivot) -> str:
-    """The options that turn the run this way."""
+    """The options that pivot the run this way."""
     return f" --by {pivot.by} --peak {pivot.peak}"
 
 

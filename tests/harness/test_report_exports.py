@@ -122,30 +122,30 @@ def test_a_side_of_a_session_is_a_run(session: str, capsys: pytest.CaptureFixtur
     assert len(json.loads(exported(f"{session}/head", "github-action-benchmark", capsys))) == 3
 
 
-def turned(run: str, capsys: pytest.CaptureFixture[str], *formats: str, peak: str | None = None) -> str:
+def pivoted(run: str, capsys: pytest.CaptureFixture[str], *formats: str, peak: str | None = None) -> str:
     show(run, list(formats), by="batch", peak=peak)
     return capsys.readouterr().out
 
 
-def test_a_run_is_turned_on_the_terminal_and_as_markdown(
+def test_a_run_is_pivoted_on_the_terminal_and_as_markdown(
     run: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = turned(run, capsys)
+    shown = pivoted(run, capsys)
     assert "each cell: useful % / active % / issued ×" in shown
     assert "÷ the datasheet's peak" in shown
     assert "fused_qkv" in shown
-    assert "| variant | batch 1 |" in turned(run, capsys, "markdown")
+    assert "| variant | batch 1 |" in pivoted(run, capsys, "markdown")
 
 
 def test_useful_rates_go_against_the_peak_that_is_asked_for(
     run: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = turned(run, capsys, peak="burst")
+    shown = pivoted(run, capsys, peak="burst")
     assert "a large matmul's burst on this GPU" in " ".join(shown.split())
     assert "this run measured no ceilings of its GPU" in " ".join(shown.split())
 
 
-def test_a_format_that_has_a_row_per_case_needs_no_turning(run: str, tmp_path: Path) -> None:
+def test_a_format_that_has_a_row_per_case_needs_no_pivot(run: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--by mask goes to .*--csv has a row per case, its causal with it"):
         show(run, ["csv"], by="mask")
     with pytest.raises(

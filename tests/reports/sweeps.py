@@ -1,4 +1,4 @@
-"""Runs whose counters follow a rule, to turn: a kernel of a few widths, variants by the dozen. Figures made up."""
+"""Runs whose counters follow a rule, to pivot: a kernel of a few widths, variants by the dozen. Figures made up."""
 
 from __future__ import annotations
 

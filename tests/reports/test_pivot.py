@@ -1,4 +1,4 @@
-"""What a turned run holds: which cases share a table, what each cell says, and why a cell is empty."""
+"""What a pivoted run holds: which cases share a table, what each cell says, and why a cell is empty."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from results.run import Run
 
 
-def turned(of: Run, by: str = "head_dim", peak: str = "datasheet") -> pivot.Pivot:
+def pivoted(of: Run, by: str = "head_dim", peak: str = "datasheet") -> pivot.Pivot:
     return pivot.from_run(of, by, peak)
 
 
@@ -43,7 +43,7 @@ def of_shapes(*heads: tuple[int, int], **case: object) -> Run:
 
 
 def test_cells_hold_each_case_at_its_variant_and_value() -> None:
-    (table,) = turned(h200.run()).tables
+    (table,) = pivoted(h200.run()).tables
     assert (table.by, table.stays, table.values) == ("head_dim", "n_head", (32, 64, 72))
     cell = table.cells["sdpa_cudnn", 72]
     assert cell.row.record.case == h200.case("sdpa_cudnn", 72)
@@ -53,12 +53,12 @@ def test_cells_hold_each_case_at_its_variant_and_value() -> None:
 
 
 def test_the_variant_with_the_highest_useful_rate_stands_first() -> None:
-    (table,) = turned(h200.run()).tables
+    (table,) = pivoted(h200.run()).tables
     assert table.variants == ("sdpa_cudnn", "sdpa_flash")
 
 
 def test_numbers_ascend_and_words_keep_the_order_of_the_plan() -> None:
-    assert shapes(turned(of_shapes((12, 72), (12, 32), (12, 64)))) == [("n_head", (32, 64, 72))]
+    assert shapes(pivoted(of_shapes((12, 72), (12, 32), (12, 64)))) == [("n_head", (32, 64, 72))]
     masks = runs.run(
         [
             trial
@@ -66,7 +66,7 @@ def test_numbers_ascend_and_words_keep_the_order_of_the_plan() -> None:
             for trial in runs.gpu_trials({"sdpa": 1e-4}, stage="attention", causal=causal)
         ]
     )
-    assert shapes(turned(masks, "mask")) == [(None, ("causal", "full"))]
+    assert shapes(pivoted(masks, "mask")) == [(None, ("causal", "full"))]
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_numbers_ascend_and_words_keep_the_order_of_the_plan() -> None:
 def test_where_one_head_size_is_swept_a_second_stays_and_the_third_follows(
     by: str, heads: tuple[tuple[int, int], ...], tables: list[object]
 ) -> None:
-    assert shapes(turned(of_shapes(*heads), by)) == tables
+    assert shapes(pivoted(of_shapes(*heads), by)) == tables
 
 
 def test_a_shape_without_a_second_value_is_left_out_and_counted() -> None:
-    found = turned(of_shapes((12, 32), (12, 64), (24, 64)))
+    found = pivoted(of_shapes((12, 32), (12, 64), (24, 64)))
     assert shapes(found) == [("n_head", (32, 64))]
     assert found.left_out == "1 group with one head_dim only: not shown"
 
 
 def test_where_no_shape_has_a_second_value_each_is_shown_alone() -> None:
-    found = turned(of_shapes((12, 64), (24, 32)), "batch")
+    found = pivoted(of_shapes((12, 64), (24, 32)), "batch")
     assert shapes(found) == [(None, (1,)), (None, (1,))]
     assert found.left_out is None
 
@@ -102,7 +102,7 @@ def test_where_no_shape_has_a_second_value_each_is_shown_alone() -> None:
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=8, unique=True))
 def test_every_case_is_in_a_table_or_was_alone(heads: list[tuple[int, int]]) -> None:
     for by in ("head_dim", "n_head", "d_model"):
-        found = turned(of_shapes(*heads), by)
+        found = pivoted(of_shapes(*heads), by)
         shown = {cell.row.record.case for table in found.tables for cell in table.cells.values()}
         alone = int(found.left_out.split()[0]) if found.left_out else 0
         assert len(shown) + alone == len(heads)
@@ -120,14 +120,14 @@ def test_stages_directions_and_all_other_properties_keep_tables_apart() -> None:
         for other in ({}, {"stage": "output"}, {"direction": "backward"}, {"batch": 32}, {"causal": False})
         for trial in runs.gpu_trials({"fused": 1e-4}, head_dim=head_dim, d_model=12 * head_dim, **other)
     ]
-    found = turned(runs.run(trials))
+    found = pivoted(runs.run(trials))
     assert shapes(found) == [("n_head", (32, 64))] * 5
 
 
 def test_a_figure_that_no_case_has_is_told_once_for_all_tables() -> None:
     of = h200.run(observed=h200.without("counters"), settings={"counters": "gpm"})
-    assert reasons(turned(of)) == [("no issued", (), "this run did not ask for it: --counters ncu does")]
-    assert all(cell.use.tensor_active_source == "gpm" for cell in turned(of).tables[0].cells.values())
+    assert reasons(pivoted(of)) == [("no issued", (), "this run did not ask for it: --counters ncu does")]
+    assert all(cell.use.tensor_active_source == "gpm" for cell in pivoted(of).tables[0].cells.values())
 
 
 def test_one_reason_for_several_figures_is_told_once_and_names_its_cells() -> None:
@@ -136,24 +136,24 @@ def test_one_reason_for_several_figures_is_told_once_and_names_its_cells() -> No
             return seen
         return replace(seen, counters=Counters(reason="crashed"), gpm=Gpm(reason="crashed"))
 
-    told = reasons(turned(h200.run(observed=refused)))
+    told = reasons(pivoted(h200.run(observed=refused)))
     assert told == [("no active, no issued", ("sdpa_flash at 64",), "crashed")]
 
 
 def test_a_missing_peak_is_the_reason_for_a_missing_useful() -> None:
     of = h200.run()
     of.ceilings = None
-    assert reasons(turned(of, peak="burst")) == [
+    assert reasons(pivoted(of, peak="burst")) == [
         ("no useful", (), "this run measured no ceilings of its GPU")
     ]
-    assert reasons(turned(of)) == []
+    assert reasons(pivoted(of)) == []
 
 
 def test_a_case_that_failed_is_told_with_its_outcome_and_not_again_for_each_figure() -> None:
     of = h200.run()
     failed = builders.trial(h200.case("sdpa_flash", 72), outcome=Outcome.CRASHED, reason="signal 11")
     of.trials = [one for one in of.trials if one.case != failed.case] + [failed]
-    assert reasons(turned(of)) == [("crashed", ("sdpa_flash at 72",), "signal 11")]
+    assert reasons(pivoted(of)) == [("crashed", ("sdpa_flash at 72",), "signal 11")]
 
 
 def test_a_variant_that_was_never_tried_has_no_line_but_its_reason() -> None:
@@ -164,9 +164,9 @@ def test_a_variant_that_was_never_tried_has_no_line_but_its_reason() -> None:
     ]
     of.manifest = replace(of.manifest, cases=(*of.manifest.cases, *(trial.case for trial in absent)))
     of.trials += absent
-    (table,) = turned(of).tables
+    (table,) = pivoted(of).tables
     assert table.variants == ("padding",)
-    assert reasons(turned(of)) == [("unavailable", ("other",), "needs sm_100")]
+    assert reasons(pivoted(of)) == [("unavailable", ("other",), "needs sm_100")]
 
 
 def test_where_nothing_was_tried_the_variants_are_shown_all_the_same() -> None:
@@ -174,7 +174,7 @@ def test_where_nothing_was_tried_the_variants_are_shown_all_the_same() -> None:
         builders.trial(h200.case("other", n), outcome=Outcome.UNAVAILABLE, reason="needs a GPU")
         for n in (32, 64)
     ]
-    (table,) = turned(runs.run(trials)).tables
+    (table,) = pivoted(runs.run(trials)).tables
     assert table.variants == ("other",)
 
 
@@ -182,23 +182,23 @@ def test_two_sources_of_active_in_one_table_are_told_apart() -> None:
     def half(seen: Observation) -> Observation:
         return replace(seen, counters=Counters(reason="refused")) if seen.case.head_dim == 72 else seen
 
-    told = {kind: whom for kind, whom, _ in reasons(turned(h200.run(observed=half)))}
+    told = {kind: whom for kind, whom, _ in reasons(pivoted(h200.run(observed=half)))}
     assert told["active by GPM"] == ("sdpa_flash at 72", "sdpa_cudnn at 72")
-    assert "active by GPM" not in {kind for kind, *_ in reasons(turned(h200.run()))}
+    assert "active by GPM" not in {kind for kind, *_ in reasons(pivoted(h200.run()))}
 
 
 def test_a_window_that_eager_calls_fed_is_told_where_active_is_from_it() -> None:
     def eager(seen: Observation) -> Observation:
         return replace(seen, counters=None, utilisation=Utilisation(fed_by="eager"))
 
-    kinds = {kind for kind, *_ in reasons(turned(h200.run(observed=eager, settings={"counters": "gpm"})))}
+    kinds = {kind for kind, *_ in reasons(pivoted(h200.run(observed=eager, settings={"counters": "gpm"})))}
     assert "fed by eager calls" in kinds
     with_ncu = h200.run(observed=sweeps.watched(fed_by="eager"))
-    assert "fed by eager calls" not in {kind for kind, *_ in reasons(turned(with_ncu))}
+    assert "fed by eager calls" not in {kind for kind, *_ in reasons(pivoted(with_ncu))}
 
 
 def test_company_in_a_window_is_told() -> None:
-    found = reasons(turned(h200.run(observed=sweeps.watched(other_processes=2))))
+    found = reasons(pivoted(h200.run(observed=sweeps.watched(other_processes=2))))
     assert [text for kind, _, text in found if kind == "not alone"] == [
         "2 other processes used the GPU in its window: what is told of the whole GPU includes that"
     ]
@@ -210,4 +210,4 @@ def test_a_reason_that_holds_at_many_values_names_only_their_ends() -> None:
 
     of = sweeps.sweep(range(16, 129, 8))
     of.observations = [refused(one) for one in of.observations]
-    assert ("no issued", ("padding at 40 to 128 (12 values)",), "lost") in reasons(turned(of))
+    assert ("no issued", ("padding at 40 to 128 (12 values)",), "lost") in reasons(pivoted(of))

@@ -1,4 +1,4 @@
-"""A turned run as text: cells that can be read at a glance, in whatever width there is."""
+"""A pivoted run as text: cells that can be read at a glance, in whatever width there is."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_title_says_what_stays_and_what_follows() -> None:
         ("dtype", "bf16 ·", "full"),
     ],
 )
-def test_what_a_run_is_turned_by_is_no_part_of_the_title(by: str, left_out: str, said: str) -> None:
+def test_what_a_run_is_pivoted_by_is_no_part_of_the_title(by: str, left_out: str, said: str) -> None:
     of = h200.run([("sdpa_cudnn", 64)])
     titles = [" · ".join(pivot_grids.title(table)) for table in pivot.from_run(of, by, "datasheet").tables]
     assert all(left_out not in title and said in title for title in titles)

@@ -1,4 +1,4 @@
-"""What is said of a turned run in words: only what its record tells, with two witnesses for a kernel's width."""
+"""What is said of a pivoted run in words: only what its record tells, with two witnesses for a kernel's width."""
 
 from __future__ import annotations
 
