@@ -17,9 +17,11 @@ FIELD_POWER_INSTANT = 186
 LOOK_BACK_US = 2_000_000
 """How far back utilisation samples are asked for, so that the one before a window is among them."""
 
-
 NOT_AVAILABLE = (1 << 64) - 1
 """NVML_VALUE_NOT_AVAILABLE: what a driver under Windows says of memory that it does not manage."""
+
+NEWEST = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlGpmMigSampleGet", "NVMLLibraryMismatchError")
+"""What of the library came last: the package that was called `pynvml` is without it, and hides nvidia-ml-py."""
 
 WHOLE = "whole GPU"
 INSTANCE = "MIG instance; clocks, power, temperature and energy of the whole GPU"
@@ -233,7 +235,7 @@ def import_library() -> Any:
     """The `pynvml` module of nvidia-ml-py.
 
     Raises:
-        NvmlUnavailable: it is not installed.
+        NvmlUnavailable: it is not installed, or another module of that name is.
     """
     try:
         import pynvml
@@ -241,6 +243,11 @@ def import_library() -> Any:
         raise NvmlUnavailable(
             "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py"
         ) from error
+    if lacking := next((name for name in NEWEST if not hasattr(pynvml, name)), None):
+        raise NvmlUnavailable(
+            f"the Python module pynvml lacks {lacking}, so it is no recent nvidia-ml-py: "
+            "pip uninstall pynvml; pip install --force-reinstall nvidia-ml-py"
+        )
     return pynvml
 
 

@@ -6,11 +6,20 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness.sensors.fake_nvml import ScriptedMismatchError, ScriptedNvml, ScriptedProcess
-from harness.sensors.nvml import NOT_AVAILABLE, Nvml, NvmlUnavailable, Process, Reading, gpus_seen
+from harness.sensors.nvml import (
+    NOT_AVAILABLE,
+    Nvml,
+    NvmlUnavailable,
+    Process,
+    Reading,
+    gpus_seen,
+    import_library,
+)
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "nvml_h200.json").read_text())
 READINGS = ("sm_clock_mhz", "max_sm_clock_mhz", "power_limit_w", "temperature_c", "power_w", "energy_j")
@@ -83,6 +92,15 @@ def test_without_a_driver_the_reason_is_nvmls_own():
 def test_without_the_python_package_the_reason_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(NvmlUnavailable, match="pip install nvidia-ml-py"):
+        Nvml.open("GPU-mine")
+    assert gpus_seen() == []
+
+
+@pytest.mark.parametrize("lacking", ["nvmlDeviceGetCurrentClocksEventReasons", "nvmlGpmMigSampleGet"])
+def test_an_old_module_of_that_name_is_a_reason_and_what_to_do_about_it(monkeypatch, lacking):
+    old = SimpleNamespace(**{name: None for name in dir(import_library()) if name != lacking})
+    monkeypatch.setitem(sys.modules, "pynvml", old)
+    with pytest.raises(NvmlUnavailable, match=f"pynvml lacks {lacking}.*pip uninstall pynvml"):
         Nvml.open("GPU-mine")
     assert gpus_seen() == []
 
