@@ -21,6 +21,7 @@ from harness.sensors.feed import CudaFeed
 from harness.sensors.window import keep_fed
 from harness.state import float32_matmul_precision
 from harness.timers import Unmeasurable
+from harness.warm_call import WARM_UP_CALLS
 from results.figures import Matmul
 from results.schema import Ceilings
 from variants.inputs import torch_dtype
@@ -80,7 +81,7 @@ def _matmul(dtype: str, isolated: Timer) -> Matmul:
         torch.cuda.empty_cache()
 
 
-def square_matmul(size: int, dtype: torch.dtype, device: str) -> Call:
+def square_matmul(size: int, dtype: torch.dtype, device: torch.device | str) -> Call:
     """The product of two random matrices [size, size], into memory of its own.
 
     Random, since a multiplication by zeros takes less power, and so runs at a higher clock.
@@ -102,7 +103,7 @@ def time_matmul(
     Raises:
         Unmeasurable: the call cannot be timed alone.
     """
-    for _ in range(3):
+    for _ in range(WARM_UP_CALLS):
         call()
     bracket = isolated.bracket(call)
     burst_s, burst_mhz = _burst(bracket, sleep)

@@ -261,7 +261,7 @@ def list_(
 
 @app.command()
 def doctor(device: options.Device = None) -> None:
-    """Tell what this machine offers and lacks, and whether its clock can be trusted."""
+    """Tell what this machine offers, reaches and lacks, and whether its clock can be trusted."""
     from harness import doctor_command
 
     raise typer.Exit(doctor_command.show(device))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from harness.ceilings import square_matmul
 from harness.channel import Channel
 from harness.device import open_device
 from harness.observer import Observer
@@ -57,12 +58,11 @@ def _end_with(parent: int) -> None:
 
 
 def _matmul(size: int, device: torch.device, sensor: NcuRange) -> None:
-    """[size, size] × [size, size] in bf16: what every tensor core does best."""
-    dtype = torch_dtype("bf16")
-    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    """[size, size] × [size, size] in bf16: what every tensor core does best, and what the doctor's GPM watches."""
+    call = square_matmul(size, torch_dtype("bf16"), device)
     for _ in range(WARM_UP_CALLS):
-        a @ b
-    sensor.sample(lambda: a @ b)
+        call()
+    sensor.sample(call)
 
 
 if __name__ == "__main__":

@@ -101,8 +101,8 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class CountedKernel:
-    """What Nsight Compute counted in all launches of one kernel in one call: counts added up, percentages of
-    elapsed cycles, averages weighted by them.
+    """What Nsight Compute counted in all launches of one kernel in one call: counts added up, percentages averaged
+    with the launches' durations as weights.
 
     `duration_s` is the profiler's own, under its replay: a weight, never a time to show. `waves` are waves of
     thread blocks per multiprocessor, of the last launch.

@@ -204,10 +204,11 @@ def _device(record: Record) -> dict[str, float | None]:
 def _tensor_use(standing: Standing) -> dict[str, float | str | None]:
     """What is derived of it, then both sources' own shares."""
     use = tensor_use(standing)
-    own = {"datasheet_fraction", "held_fraction", "missing"}
+    # The first two are columns already, of the standing itself.
+    elsewhere = {"datasheet_fraction", "held_fraction", "missing"}
     sources = {"gpm": standing.record.gpm, "ncu": standing.record.counters}
     return {
-        **{field.name: getattr(use, field.name) for field in fields(use) if field.name not in own},
+        **{field.name: getattr(use, field.name) for field in fields(use) if field.name not in elsewhere},
         **{
             f"{name}_{share}": getattr(figures, share, None)
             for name, figures in sources.items()

@@ -26,7 +26,8 @@ MOST_RUNS = 150
 """Runs in a batch: a stream takes about 1,000 launches before the host has to wait."""
 GRAPH_S = 1e-3
 MOST_UNROLLED = 100
-WARM_UP_RUNS = 3
+TRIAL_RUNS = 3
+"""Runs whose mean decides how long batches and graphs are."""
 
 
 class Feed(Protocol):
@@ -111,7 +112,7 @@ def _once_s(call: Call) -> float:
     """About how long one call takes back to back."""
     torch.cuda.synchronize()
     start = time.perf_counter()
-    for _ in range(WARM_UP_RUNS):
+    for _ in range(TRIAL_RUNS):
         call()
     torch.cuda.synchronize()
-    return (time.perf_counter() - start) / WARM_UP_RUNS
+    return (time.perf_counter() - start) / TRIAL_RUNS

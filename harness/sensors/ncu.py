@@ -103,15 +103,8 @@ class Ncu:
         they are: what is counted is what ran, not a standardised machine.
         """
         return (
-            *(
-                self.path,
-                "--target-processes",
-                "all",
-                "--profile-from-start",
-                "off",
-                "--graph-profiling",
-                "node",
-            ),
+            *(self.path, "--target-processes", "all"),
+            *("--profile-from-start", "off", "--graph-profiling", "node"),
             *("--clock-control", "none", "--cache-control", "none", "--nvtx"),
             *("--csv", "--page", "raw", "--print-units", "base"),
             *("--log-file", str(log), "--metrics", ",".join(metrics)),
