@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +20,8 @@ T = TypeVar("T")
 MASKS = {"causal": True, "full": False}
 
 MOST_IN_A_RANGE = 1_000
-"""A slip in a step is told, rather than planned for hours."""
+MOST_SHAPES = 10_000
+"""A slip in a step is told, rather than planned for hours; so is one in several options that multiply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Selection:
         try:
             for dtype in self.dtypes:
                 canonical_dtype(dtype)
+            self._refuse_too_many()
             self.shapes(CPU_DEFAULTS)
         except ShapeError as error:
             raise UsageError(str(error)) from error
@@ -93,6 +96,25 @@ class Selection:
             Shape(batch, seq_len, d_model, n_head, MASKS[mask], dtype)
             for (d_model, n_head), batch, seq_len, mask, dtype in every
         )
+
+    def _refuse_too_many(self) -> None:
+        """Counted before they are made, for which a slip could need all memory."""
+        swept = {
+            "--model": self.models,
+            "--d-model": self.d_model,
+            "--n-head": self.n_head,
+            "--head-dim": self.head_dim,
+            "--batch": self.batch,
+            "--seq-len": self.seq_len,
+            "--mask": self.masks,
+            "--dtype": self.dtypes,
+        }
+        several = {option: len(values) for option, values in swept.items() if len(values) > 1}
+        if (count := math.prod(several.values())) > MOST_SHAPES:
+            counts = " × ".join(f"{number:,} of {option}" for option, number in several.items())
+            raise UsageError(
+                f"{counts} are {count:,} shapes: {MOST_SHAPES:,} at most; give fewer values, or several runs"
+            )
 
     def _heads(self) -> tuple[tuple[int, int], ...]:
         """(d_model, n_head) of every model asked for, after the sweeps.

@@ -16,6 +16,7 @@ from harness.request import (
     GPU_DEFAULTS,
     LARGEST_COUNT,
     MOST_IN_A_RANGE,
+    MOST_SHAPES,
     Selection,
     defaults_for,
     parse_seconds,
@@ -203,6 +204,16 @@ def test_a_range_of_nothing_or_of_too_much_says_how_many_values_it_is(piece, cou
         f"--head-dim {piece} is {count} values: 1 to 1,000 would do, first:last:step with the last no less than "
         f"the first"
     )
+
+
+def test_ranges_that_multiply_to_too_many_shapes_are_refused_before_any_is_made():
+    thousand = tuple(range(1, 1001))
+    assert refusal(head_dim=thousand, batch=thousand, seq_len=thousand, dtypes=("bf16",)) == (
+        "1,000 of --head-dim × 1,000 of --batch × 1,000 of --seq-len are 1,000,000,000 shapes: 10,000 at most; "
+        "give fewer values, or several runs"
+    )
+    at_most = Selection(models=("andrea-120m",), batch=thousand[:100], seq_len=thousand[:100])
+    assert len(at_most.shapes(CPU_DEFAULTS)) == MOST_SHAPES
 
 
 @pytest.mark.parametrize("empty", [[""], [","], [" , ", ""]])
