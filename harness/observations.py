@@ -12,6 +12,7 @@ from harness.probe import START_S
 from harness.sensors.dispatch import DispatchSensor
 from harness.sensors.sensor import unseen
 from harness.sensors.window import DeviceWindow
+from results.run import WANTED
 from results.schema import Ceilings, Observation
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Observing:
             **machine_job(manifest.environment),
             "plugins": manifest.settings["plugins"],
             "seed": manifest.settings["seed"],
-            "gpm": manifest.settings.get("counters") in ("gpm", "ncu"),
+            "gpm": "gpm" in WANTED.get(str(manifest.settings.get("counters")), ()),
             "ceilings": [] if self._writer.run.ceilings else sorted({case.dtype for case in manifest.cases}),
             "cases": {sensor: [asdict(case) for case in cases] for sensor, cases in lacking.items()},
         }

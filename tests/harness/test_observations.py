@@ -133,6 +133,7 @@ def test_what_is_observed_is_what_the_run_asked_for(tmp_path, counters, fields):
     with measured(tmp_path) as writer:
         writer.run.manifest.settings["counters"] = counters
         assert list(writer.run.unobserved()) == fields
+        assert Observing(writer, Quiet())._job({})["gpm"] == ("gpm" in fields)
 
 
 def test_a_case_that_kills_its_observer_gets_the_reason_and_another_observer_watches_the_rest(
