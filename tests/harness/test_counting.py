@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from harness import counting
+from harness import counting, run_command
 from harness.counting import Counting, usual_s
 from harness.plugins import remember
 from harness.sensors.ncu_metrics import CHIPS
@@ -132,3 +134,14 @@ def test_counting_takes_a_start_for_every_24_cases_and_time_for_every_launch():
     assert usual_s([1.0] * 25) - many > counting.USUAL_START_S
     assert usual_s([101.0]) - one == pytest.approx(100 * counting.USUAL_LAUNCH_S)
     assert usual_s([None]) == usual_s([counting.UNKNOWN_LAUNCHES])
+
+
+@pytest.mark.parametrize(
+    ("counters", "device", "more"), [("ncu", "cuda:0", True), ("ncu", "cpu", False), ("gpm", "cuda:0", False)]
+)
+def test_a_run_announces_what_counting_takes_beyond_its_budget(counters, device, more):
+    plan = SimpleNamespace(measured=48)
+    settings = {"counters": counters, "replicates": 1, "budget_s": 600.0}
+    said = run_command._estimate(plan, {"device": device}, settings)
+    beyond = f", and some {usual_s([None] * 48):.0f} s more for Nsight Compute"
+    assert said == f"about 600 s{beyond if more else ''}"
