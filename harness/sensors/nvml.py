@@ -235,13 +235,18 @@ def import_library() -> Any:
     """The `pynvml` module of nvidia-ml-py.
 
     Raises:
-        NvmlUnavailable: it is not installed, or another module of that name is.
+        NvmlUnavailable: it is not installed, is broken, or is another module of that name.
     """
     try:
         import pynvml
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise NvmlUnavailable(
             "the Python package nvidia-ml-py is not installed: pip install nvidia-ml-py"
+        ) from error
+    except Exception as error:
+        raise NvmlUnavailable(
+            f"the Python module pynvml cannot be imported ({type(error).__name__}: {error}): "
+            "pip install --force-reinstall nvidia-ml-py"
         ) from error
     if lacking := next((name for name in NEWEST if not hasattr(pynvml, name)), None):
         raise NvmlUnavailable(

@@ -96,6 +96,18 @@ def test_without_the_python_package_the_reason_says_what_to_install(monkeypatch)
     assert gpus_seen() == []
 
 
+@pytest.mark.parametrize(
+    "fault", ["raise OSError('no such library')", "1 / 0", "raise ImportError('half')", "x = ("]
+)
+def test_a_module_that_cannot_be_imported_is_a_reason_and_what_to_do_about_it(monkeypatch, tmp_path, fault):
+    (tmp_path / "pynvml.py").write_text(fault)
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(NvmlUnavailable, match=r"pynvml cannot be imported \(.*Error: .*--force-reinstall"):
+        Nvml.open("GPU-mine")
+    assert gpus_seen() == []
+
+
 @pytest.mark.parametrize("lacking", ["nvmlDeviceGetCurrentClocksEventReasons", "nvmlGpmMigSampleGet"])
 def test_an_old_module_of_that_name_is_a_reason_and_what_to_do_about_it(monkeypatch, lacking):
     old = SimpleNamespace(**{name: None for name in dir(import_library()) if name != lacking})
