@@ -82,7 +82,7 @@ class _Call:
         return sum(map(float.__mul__, values, weights)) / sum(weights)
 
     def active_percent(self) -> float:
-        return self.mean(self._chip.active)
+        return self.mean(self._chip.active_percent)
 
     def issued_flops(self) -> float:
         """What the tensor cores executed, of all formats together."""
@@ -101,23 +101,23 @@ class _Call:
                 full_rate_cycles += executed / flop_per_clock[each.dtype]
         if not full_rate_cycles:
             raise Uncounted("no tensor instruction of a format that is counted ran")
-        return full_rate_cycles * self._pipes() / self.total(self._chip.busy_cycles)
+        return full_rate_cycles * self._pipes() / self.total(self._chip.active_cycles)
 
     def _pipes(self) -> int:
         """How many pipes of an SM the busy cycles are added up over: a GPU's counter has one or four."""
-        busiest = max(self._launches, key=lambda launch: launch.value(self._chip.busy_cycles))
-        percent = busiest.value(self._chip.active, "%")
+        busiest = max(self._launches, key=lambda launch: launch.value(self._chip.active_cycles))
+        percent = busiest.value(self._chip.active_percent, "%")
         if percent < LEAST_ACTIVE_PERCENT:
             raise Uncounted(
                 f"the tensor pipe was busy for less than {LEAST_ACTIVE_PERCENT:g} % of the cycles"
             )
-        busy_cycles, elapsed = busiest.value(self._chip.busy_cycles), busiest.value(ELAPSED)
-        if not busy_cycles or not elapsed:
+        active_cycles, elapsed = busiest.value(self._chip.active_cycles), busiest.value(ELAPSED)
+        if not active_cycles or not elapsed:
             raise Uncounted(
                 f"the counts contradict each other: {percent:g} % of {elapsed:g} cycles busy, "
-                f"{busy_cycles:g} busy cycles"
+                f"{active_cycles:g} busy cycles"
             )
-        return round(busy_cycles / (elapsed * percent / 100))
+        return round(active_cycles / (elapsed * percent / 100))
 
 
 def _kernels(launches: Sequence[Launch], chip: Chip) -> tuple[CountedKernel, ...]:

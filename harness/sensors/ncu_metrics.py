@@ -41,25 +41,25 @@ class Operations:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What to ask of one architecture: the tensor pipe's busy cycles, without suffix, and its operations by format."""
+    """What to ask of one architecture: its tensor pipe's metric without suffix, and its operations by format."""
 
-    busy: str
+    pipe: str
     operations: tuple[Operations, ...]
 
     @property
-    def active(self) -> str:
-        """The share of elapsed cycles in which the tensor pipe was busy, percent."""
-        return self.busy + PERCENT
+    def active_percent(self) -> str:
+        """The share of elapsed cycles in which the tensor pipe was busy, in percent."""
+        return self.pipe + PERCENT
 
     @property
-    def busy_cycles(self) -> str:
-        """Busy cycles added up over all tensor pipes of the GPU."""
-        return self.busy + SUM
+    def active_cycles(self) -> str:
+        """The cycles in which it was, added up over all tensor pipes of the GPU."""
+        return self.pipe + SUM
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """All that a profile needs."""
-        return (*COMMON, self.active, self.busy_cycles, *(each.metric for each in self.operations))
+        return (*COMMON, self.active_percent, self.active_cycles, *(each.metric for each in self.operations))
 
 
 def _operations(*formats: tuple[str, str | None]) -> tuple[Operations, ...]:

@@ -147,8 +147,8 @@ def a_launch(**changes: str) -> Launch:
     cells = dict.fromkeys(HOPPER.metrics, "50.00") | {
         DURATION: "1,000",
         ELAPSED: "1,000,000",
-        HOPPER.active: "25.00",
-        HOPPER.busy_cycles: "1,000,000",
+        HOPPER.active_percent: "25.00",
+        HOPPER.active_cycles: "1,000,000",
         **{each.metric: "0" for each in HOPPER.operations},
         BF16: f"{1_024_000_000:,}",
     }
@@ -162,7 +162,7 @@ def of(*some: Launch, rates=FLOP_PER_CLOCK):
 
 @given(st.lists(st.floats(0.1, 100).map(lambda percent: round(percent, 2)), min_size=1, max_size=5))
 def test_an_average_lies_between_the_least_and_the_largest(percentages):
-    found = of(*(a_launch(**{HOPPER.active: f"{percent:.2f}"}) for percent in percentages))
+    found = of(*(a_launch(**{HOPPER.active_percent: f"{percent:.2f}"}) for percent in percentages))
     assert min(percentages) <= found.tensor_active_percent + 1e-9
     assert found.tensor_active_percent - 1e-9 <= max(percentages)
 
@@ -174,8 +174,8 @@ def test_the_rate_is_found_whether_a_chip_counts_one_pipe_an_sm_or_four(pipes, p
     launch = a_launch(
         **{
             ELAPSED: f"{elapsed:,}",
-            HOPPER.active: f"{percent:.2f}",
-            HOPPER.busy_cycles: f"{busy * pipes:,.3f}",
+            HOPPER.active_percent: f"{percent:.2f}",
+            HOPPER.active_cycles: f"{busy * pipes:,.3f}",
             BF16: f"{rate * busy * 4096:,.3f}",
         }
     )
@@ -197,14 +197,15 @@ def test_a_counter_that_the_tool_does_not_know_is_a_reason_for_what_needs_it_and
 def test_without_any_counter_there_is_one_reason_and_no_figure():
     found = of(without(a_launch(), *HOPPER.metrics))
     assert (
-        found.reason == f"{HOPPER.active} was not counted: this Nsight Compute does not know it on this GPU"
+        found.reason
+        == f"{HOPPER.active_percent} was not counted: this Nsight Compute does not know it on this GPU"
     )
     assert (found.tensor_active_percent, found.kernels) == (None, ())
 
 
 @pytest.mark.parametrize("cell", ["n/a", "nan", "", "inf", "1e999", "-5", "25,00", "1.234,5"])
 def test_what_is_no_count_in_english_notation_is_no_figure(cell):
-    found = of(a_launch(**{HOPPER.active: cell}))
+    found = of(a_launch(**{HOPPER.active_percent: cell}))
     assert found.tensor_active_percent is None
     assert repr(cell) in found.missing["tensor_active_percent"]
 
@@ -222,13 +223,13 @@ def test_a_busy_pipe_without_a_counted_format_is_not_called_idle():
 
 
 def test_a_pipe_that_was_hardly_busy_has_no_rate():
-    found = of(a_launch(**{HOPPER.active: "0.04"}))
+    found = of(a_launch(**{HOPPER.active_percent: "0.04"}))
     assert found.missing == {
         "rate_while_active": "the tensor pipe was busy for less than 0.1 % of the cycles"
     }
 
 
-@pytest.mark.parametrize("metric", [ELAPSED, HOPPER.busy_cycles])
+@pytest.mark.parametrize("metric", [ELAPSED, HOPPER.active_cycles])
 def test_counts_that_contradict_each_other_give_no_rate_and_all_else(metric):
     found = of(a_launch(**{metric: "0"}))
     assert "the counts contradict each other: 25 % of" in found.missing.pop("rate_while_active")
@@ -263,7 +264,7 @@ def test_a_gpu_whose_peak_is_not_known_has_no_rates():
 
 
 def test_each_architecture_has_its_own_names_and_one_that_is_not_known_is_told_with_those_that_are():
-    assert chip_of({"capability": [8, 9]}).active == (
+    assert chip_of({"capability": [8, 9]}).active_percent == (
         "sm__pipe_tensor_cycles_active_v2.avg.pct_of_peak_sustained_elapsed"
     )
     assert chip_of({"capability": [9, 0]}) is CHIPS[9, 0]
