@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from harness.clock_check import copy_bytes_per_s
-from harness.faults import classify, is_fatal
+from harness.faults import why_survived
 from harness.sensors.feed import CudaFeed
 from harness.sensors.window import keep_fed
 from harness.state import float32_matmul_precision
@@ -73,9 +73,7 @@ def _matmul(dtype: str, isolated: Timer) -> Matmul:
     try:
         return time_matmul(square_matmul(size, torch_dtype(dtype), "cuda"), size, isolated)
     except (RuntimeError, Unmeasurable) as error:
-        if is_fatal(error):
-            raise
-        return Matmul(size, reason=classify(error)[1])
+        return Matmul(size, reason=why_survived(error))
     finally:
         torch.set_float32_matmul_precision(before)
         torch.cuda.empty_cache()

@@ -10,7 +10,7 @@ import torch
 from harness import ceilings, clock_check
 from harness.channel import Channel
 from harness.device import open_device, open_nvml
-from harness.faults import classify, is_fatal
+from harness.faults import why_survived
 from harness.sensors.feed import CudaFeed
 from harness.sensors.gpm import GpmMeter
 from harness.sensors.nvml import NvmlUnavailable
@@ -69,9 +69,7 @@ def _timed(channel: Channel) -> Ceilings:
     try:
         return ceilings.measure(tuple(DTYPES), timers)
     except RuntimeError as error:
-        if is_fatal(error):
-            raise
-        return Ceilings(reason=classify(error)[1])
+        return Ceilings(reason=why_survived(error))
 
 
 def _check_clock(channel: Channel, timers: Sequence[Timer]) -> None:
@@ -95,9 +93,7 @@ def _gpm(nvml: Nvml | None, reason: str | None) -> Figures:
         call()
         return window.sample(call)["gpm"]
     except RuntimeError as error:
-        if is_fatal(error):
-            raise
-        return Gpm(reason=classify(error)[1])
+        return Gpm(reason=why_survived(error))
     finally:
         window.close()
 

@@ -31,6 +31,17 @@ def classify(error: BaseException) -> tuple[Outcome, str]:
     return Outcome.CRASHED, f"raised {type(error).__name__}{': ' if said else ''}{said}{_place(error)}"
 
 
+def why_survived(error: BaseException) -> str:
+    """The reason of an error that costs no more than what raised it.
+
+    Raises:
+        BaseException: the error itself, where the context is lost.
+    """
+    if is_fatal(error):
+        raise error
+    return classify(error)[1]
+
+
 def is_fatal(error: BaseException) -> bool:
     """Whether this process's CUDA context is lost, so that nothing after it can be believed."""
     if is_out_of_memory(error):

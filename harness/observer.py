@@ -17,7 +17,7 @@ from harness import ceilings
 from harness.channel import Channel
 from harness.cuda_gpu import gpu_timers
 from harness.device import open_device, open_nvml
-from harness.faults import classify, is_fatal
+from harness.faults import why_survived
 from harness.observations import CEILINGS_STEP
 from harness.plan import group_cases
 from harness.plugins import refusal
@@ -71,9 +71,7 @@ def _ceilings(dtypes: list[str]) -> Ceilings:
     try:
         return ceilings.measure(dtypes, gpu_timers())
     except (KernelError, RuntimeError) as error:
-        if is_fatal(error):
-            raise
-        return Ceilings(reason=classify(error)[1])
+        return Ceilings(reason=why_survived(error))
 
 
 def _sensor(name: str, nvml: Nvml | None, nvml_reason: str | None, *, wants_gpm: bool) -> Sensor:
@@ -129,9 +127,8 @@ class Observer:
             return self._unseen(sensor, error)
 
     def _unseen(self, sensor: Sensor, error: BaseException) -> dict[str, Figures]:
-        if is_fatal(error):
-            raise error
-        return {field: unseen(field, classify(error)[1]) for field in sensor.fields}
+        reason = why_survived(error)
+        return {field: unseen(field, reason) for field in sensor.fields}
 
     def _send(self, case: Case, seen: dict[str, Figures]) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")

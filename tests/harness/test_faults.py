@@ -8,7 +8,7 @@ import json
 import pytest
 import torch
 
-from harness.faults import LONGEST_REASON, classify, is_fatal, one_line
+from harness.faults import LONGEST_REASON, classify, is_fatal, one_line, why_survived
 from harness.sensors.ncu_csv import Launch, Uncounted
 from results.schema import Outcome
 from variants.variant import Unsupported, Variant
@@ -136,6 +136,12 @@ def test_a_built_in_variants_line_is_named():
 )
 def test_only_a_lost_context_is_fatal(error, fatal):
     assert is_fatal(error) is fatal
+    if fatal:
+        with pytest.raises(type(error)) as raised:
+            why_survived(error)
+        assert raised.value is error
+    else:
+        assert why_survived(error) == classify(error)[1]
 
 
 def test_a_long_message_is_cut_and_shows_that_it_was():
