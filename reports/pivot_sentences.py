@@ -18,6 +18,7 @@ from reports.columns import UNSURE_MARK
 from reports.text import listing, plain
 from results.ranking import apart
 from results.schema import Outcome
+from results.tensor_use import GPM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -204,13 +205,21 @@ def _rate(place: tuple[Value, Cell]) -> float:
 
 
 def _busier_yet_slower(cell: Cell, other: Cell) -> bool:
-    """Whether active and useful part ways between two cells, both told by one sensor and timed in one mode."""
+    """Whether active and useful part ways between two cells, both told alike and timed in one mode."""
     active, before = cell.use.tensor_active_percent, other.use.tensor_active_percent
     rate, rate_before = cell.row.flops_per_s, other.row.flops_per_s
     if active is None or before is None or not rate or not rate_before:
         return False
-    sources = {(one.use.tensor_active_source, one.row.mode) for one in (cell, other)}
-    return len(sources) == 1 and active >= before + BUSIER and rate <= (1 - SLOWER) * rate_before
+    alike = cell.row.mode == other.row.mode and _witness(cell) == _witness(other)
+    return alike and active >= before + BUSIER and rate <= (1 - SLOWER) * rate_before
+
+
+def _witness(cell: Cell) -> tuple[str | None, ...]:
+    """What told the active share. A share of a window also hangs on what kept the queue full, and on who else ran."""
+    source, window = cell.use.tensor_active_source, cell.row.record.utilisation
+    if source != GPM or window is None:
+        return (source,)
+    return source, window.fed_by, str(window.other_processes)
 
 
 def _active(cell: Cell) -> str:

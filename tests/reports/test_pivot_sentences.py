@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -220,6 +220,24 @@ def test_shares_of_two_sensors_are_not_held_against_each_other() -> None:
     ncu = h200.recorded("cudnn-72-full")
     of.observations[1] = replace(of.observations[1], counters=replace(ncu, issued_flops=None))
     assert not any("busier" in sentence for sentence in said(of))
+
+
+@pytest.mark.parametrize(
+    ("windows", "sentences"),
+    [
+        (({"fed_by": "graph"}, {"fed_by": "graph"}), 1),
+        (({"fed_by": "eager"}, {"fed_by": "graph"}), 0),
+        (({"other_processes": 0}, {"other_processes": 1}), 0),
+    ],
+)
+def test_shares_of_windows_that_were_not_alike_are_not_held_against_each_other(
+    windows: Sequence[dict[str, Any]], sentences: int
+) -> None:
+    of = of_rates((400, 300), (40, 60))
+    of.observations[:] = [
+        sweeps.watched(**window)(seen) for window, seen in zip(windows, of.observations, strict=True)
+    ]
+    assert len(said(of)) == sentences
 
 
 def test_a_difference_that_intervals_do_not_show_is_marked() -> None:
