@@ -9,6 +9,7 @@ import pytest
 from harness import counting, profiled
 from harness.counting import Counting, try_matmul
 from harness.errors import HeadbenchError
+from harness.plugins import remember
 from harness.sensors import ncu
 from tests.harness import recorded_counters as recorded
 from tests.harness.counted_runs import (
@@ -140,6 +141,34 @@ def test_a_call_without_a_kernel_is_told_and_not_zero(tmp_path, monkeypatch):
     assert found["a"].reason == "Nsight Compute 2025.3.1 counted no kernel of this case"
     assert found["a"].issued_flops is None
     assert found["b"].reason is None
+
+
+LEAVES_A_THREAD = '''"""A variant whose calls leave threads running."""
+import threading, time
+from variants.qkv.fused import Fused
+
+class Leaves(Fused):
+    name = "leaves"
+    def call(self, x):
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        return super().call(x)
+'''
+
+
+def test_a_thread_that_a_variant_left_running_costs_no_counts(tmp_path, monkeypatch):
+    plugin = tmp_path / "leaves.py"
+    plugin.write_text(LEAVES_A_THREAD)
+    monkeypatch.setattr(profiled, "WRITING_S", 20.0)
+    small = {"batch": 1, "seq_len": 8, "d_model": 16, "n_head": 2, "head_dim": 8, "dtype": "fp32"}
+    found, _ = count(
+        tmp_path,
+        monkeypatch,
+        script(runs=True, log=recorded.text()),
+        cases=[builders.case(name, **small) for name in ("fused", "leaves")],
+        environment={**ENVIRONMENT, "device": "cpu"},
+        plugins=remember((plugin,)),
+    )
+    assert {name: counters.reason for name, counters in found.items()} == {"fused": None, "leaves": None}
 
 
 def test_a_program_that_writes_nothing_is_told(tmp_path, monkeypatch):
