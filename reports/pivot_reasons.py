@@ -75,12 +75,12 @@ def _whom(table: PivotTable, places: Sequence[Place]) -> tuple[tuple[str, ...], 
     for variant, value in places:
         of_variant.setdefault(variant, []).append(value)
     return tuple(
-        variant if len(values) == len(table.cells_of(variant)) else f"{variant} at {_few(values)}"
+        variant if len(values) == len(table.cells_of(variant)) else f"{variant} at {few(values)}"
         for variant, values in of_variant.items()
     ), False
 
 
-def _few(values: Sequence[Value]) -> str:
+def few(values: Sequence[Value]) -> str:
     """`32, 64` or, of many, `16 to 256 (9 values)`."""
     if len(values) <= 4:
         return ", ".join(map(str, values))

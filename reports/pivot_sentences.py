@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from reports import units
 from reports.columns import UNSURE_MARK
+from reports.pivot_reasons import few
 from reports.text import listing, plain
 from results.ranking import apart
 from results.schema import Outcome
@@ -241,15 +242,22 @@ def _rates(table: PivotTable) -> Iterator[str]:
 
 
 def _without(table: PivotTable) -> Iterator[str]:
-    """Who computes without tensor cores, which no other figure says in so many words."""
-    names = tuple(
-        variant
-        for variant in table.variants
-        if any(cell.use.issued_flops == 0 for _, cell in table.cells_of(variant) if _believed(cell))
-    )
+    """Who computes without tensor cores what they could compute, which no other figure says in so many words."""
+    names: list[str] = []
+    for variant in table.variants:
+        cells = [place for place in table.cells_of(variant) if _believed(place[1])]
+        without = [value for value, cell in cells if cell.use.issued_flops == 0 and _for_tensor_cores(cell)]
+        if without:
+            names.append(variant if len(without) == len(cells) else f"{variant} at {few(without)}")
     if names:
-        verb = "executes" if len(names) == 1 else "execute"
-        yield f"{listing(names)} {verb} no matrix instruction: what the tensor cores could do, the vector units do"
+        none = f"{'executes' if len(names) == 1 else 'execute'} no matrix instruction"
+        yield f"{listing(tuple(names))} {none}: what the tensor cores could do, the vector units do"
+
+
+def _for_tensor_cores(cell: Cell) -> bool:
+    """Whether there is work that they have a format for: a relayout has none, and float32 is the vector units'."""
+    record = cell.row.record
+    return bool(record.useful_flops) and record.case.dtype != "fp32"
 
 
 def _known(cells: Iterable[Cell]) -> list[float]:

@@ -287,3 +287,28 @@ def test_who_executes_nothing_on_the_tensor_cores_is_named() -> None:
     assert (
         sentence == "math executes no matrix instruction: what the tensor cores could do, the vector units do"
     )
+
+
+@pytest.mark.parametrize(
+    ("by", "cases", "sentences"),
+    [
+        ("dtype", [{"dtype": "bf16"}, {"dtype": "fp32"}], []),
+        ("dtype", [{"dtype": "fp32"}, {"dtype": "tf32"}], ["x at tf32 executes no matrix instruction"]),
+        ("batch", [{"batch": 32}, {"batch": 1}], ["x at 1 executes no matrix instruction"]),
+    ],
+)
+def test_only_where_tensor_cores_could_have_done_it_is_it_said_that_they_did_nothing(
+    by: str, cases: list[dict[str, Any]], sentences: list[str]
+) -> None:
+    used, unused = (h200.case("x", 64, **case) for case in cases)
+    none = {"issued_flops": 0.0, "rate_while_active": None, "tensor_active_percent": 0.0, "kernels": ()}
+    seen = sweeps.observed(used, 64)[2], sweeps.observed(unused, 64, **none)[2]
+    of = sweeps.run([(used, 0.1, seen[0]), (unused, 0.1, seen[1])])
+    assert [sentence.partition(":")[0] for sentence in said(of, by)] == sentences
+
+
+def test_a_relayout_that_executes_no_matrix_instruction_is_no_news() -> None:
+    none = {"issued_flops": 0.0, "rate_while_active": None, "tensor_active_percent": 0.0, "kernels": ()}
+    of = sweeps.run([sweeps.observed(h200.case("copy", dim), 64, **none) for dim in (32, 64)])
+    of.trials = [replace(one, useful_flops=0) for one in of.trials]
+    assert said(of) == []
