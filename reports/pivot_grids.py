@@ -45,7 +45,7 @@ USEFUL = {
 SOURCES = {NCU: "Nsight Compute, kernel by kernel", GPM: "NVML's GPM, a window of the whole GPU"}
 
 
-def title(table: PivotTable) -> list[str]:
+def title(table: PivotTable, peak: str) -> list[str]:
     """`attention forward`, then all that is the same in the whole table, and which head size follows."""
     case = table.case
     heads = {"head_dim": case.head_dim, "n_head": case.n_head, "d_model": case.d_model}
@@ -57,6 +57,7 @@ def title(table: PivotTable) -> list[str]:
         *(f"{name} follows {table.by}" for name in follows),
         *([] if table.by == "mask" else ["causal" if case.causal else "full"]),
         *([] if table.by == "dtype" else [plain(case.dtype)]),
+        *([f"useful in {scale.unit}"] if (scale := _rates(table, peak)) else []),
     ]
 
 
@@ -69,6 +70,10 @@ def legend(pivot: Pivot) -> list[str]:
     said = (
         (True, "each cell: useful % / active % / issued ×"),
         (True, f"useful: {USEFUL[pivot.peak]}"),
+        (
+            any(_rates(table, pivot.peak) for table in pivot.tables),
+            "useful in FLOP/s: what it is to be held against is not known",
+        ),
         (True, f"{ACTIVE_MEANING}{source}"),
         (True, ISSUED_MEANING),
         *((any(row.mode == mode and row.time for row in rows), told) for mode, told in MODE_MEANINGS.items()),
@@ -169,7 +174,8 @@ def _fits(grid: Grid[str], width: int) -> bool:
 
 def _texts(table: PivotTable, peak: str) -> dict[tuple[str, Value], str]:
     """Each cell as text, its three figures under those of the other cells."""
-    parts = {place: _parts(cell, peak) for place, cell in table.cells.items() if _has_figures(cell)}
+    rates = _rates(table, peak)
+    parts = {place: _parts(cell, peak, rates) for place, cell in table.cells.items() if _has_figures(cell)}
     widths = [max((len(figures[i]) for figures in parts.values()), default=1) for i in range(3)]
     return {
         (variant, value): _text(table.cells.get((variant, value)), parts.get((variant, value)), widths)
@@ -191,11 +197,24 @@ def _has_figures(cell: Cell) -> bool:
     return cell.row.outcome is Outcome.OK
 
 
-def _parts(cell: Cell, peak: str) -> list[str]:
+def _rates(table: PivotTable, peak: str) -> units.Scale | None:
+    """How useful rates are shown where no cell of the table has a share; None where one has."""
+    cells = table.cells.values()
+    if any(cell.use.fraction(peak) is not None for cell in cells):
+        return None
+    rates = [cell.row.flops_per_s for cell in cells]
+    return units.rate_scale(rates, "FLOP") if any(rates) else None
+
+
+def _parts(cell: Cell, peak: str, rates: units.Scale | None) -> list[str]:
     active = cell.use.tensor_active_percent
-    shares = (cell.use.fraction(peak), None if active is None else active / 100)
     issued = cell.use.issued_ratio
     return [
-        *(units.percent(share).removesuffix(" %") for share in shares),
+        rates.number(cell.row.flops_per_s, 3) if rates else _share(cell.use.fraction(peak)),
+        _share(None if active is None else active / 100),
         MISSING if issued is None else f"{issued:.2f}",
     ]
+
+
+def _share(fraction: float | None) -> str:
+    return units.percent(fraction).removesuffix(" %")

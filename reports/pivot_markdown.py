@@ -24,7 +24,7 @@ def to_markdown(pivot: Pivot) -> str:
 
 
 def _table(of: PivotTable, peak: str) -> Iterator[str]:
-    yield f"### {escape(' · '.join(title(of)))}"
+    yield f"### {escape(' · '.join(title(of, peak)))}"
     if drawn := sparklines(of, peak):
         yield escape(sparkline_title(of, peak))
         yield bullets(f"{escape(variant)} {bars}" for variant, bars in drawn)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 WASTE = 1.05
 """Issued ÷ useful from here on, or so much more than at the variant's best value, is worth a sentence."""
 
+DEPTH_OF = "output"
+"""The stage in which head_dim is the depth of a head's product: its padding is no kernel's width."""
+
 BUSIER = 3.0
 """Points of active that are no noise: repeated readings differ by a tenth of it."""
 
@@ -84,7 +87,9 @@ def _wastes(row: Sequence[tuple[Value, Cell]], by: str) -> list[_Waste]:
     ratios = {value: cell.use.issued_ratio for value, cell in row if cell.use.issued_ratio}
     least = max(1.0, min(ratios.values(), default=1.0))  # what ran outside the tensor cores is no standard
     widths = {
-        value: _width(cell.row.record, ratios[value], least) if by == "head_dim" else None
+        value: _width(cell.row.record, ratios[value], least)
+        if by == "head_dim" and cell.row.record.case.stage != DEPTH_OF
+        else None
         for value, cell in row
         if value in ratios
     }

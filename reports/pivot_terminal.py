@@ -41,7 +41,7 @@ def again(pivot: Pivot) -> str:
 
 def _table(table: PivotTable, peak: str, out: Printer) -> None:
     out.line()
-    out.packed(title(table), "bold")
+    out.packed(title(table, peak), "bold")
     _sparklines(table, peak, out)
     for number, grid in enumerate(fitting(table, peak, out.width)):
         if number:

@@ -83,7 +83,10 @@ def test_the_title_says_what_stays_and_what_follows() -> None:
 )
 def test_what_a_run_is_pivoted_by_is_no_part_of_the_title(by: str, left_out: str, said: str) -> None:
     of = h200.run([("sdpa_cudnn", 64)])
-    titles = [" · ".join(pivot_grids.title(table)) for table in pivot.from_run(of, by, "datasheet").tables]
+    titles = [
+        " · ".join(pivot_grids.title(table, "datasheet"))
+        for table in pivot.from_run(of, by, "datasheet").tables
+    ]
     assert all(left_out not in title and said in title for title in titles)
 
 
@@ -226,3 +229,22 @@ def test_what_was_left_out_is_counted_in_both() -> None:
     for text in (shown(of), page(of)):
         assert "1 group with one head" in text
         assert "only: not shown" in text
+
+
+def test_where_nothing_is_known_to_hold_it_against_the_useful_rate_itself_is_shown() -> None:
+    of = sweeps.sweep((64, 128))
+    environment = {**of.manifest.environment, "peaks": {}}
+    of.manifest = replace(of.manifest, environment=environment)
+    (table,) = pivot.from_run(of, "head_dim", "datasheet").tables
+    assert "useful in TFLOP/s" in pivot_grids.title(table, "datasheet")
+    (line,) = pivot_grids.variants_down(table, "datasheet").lines
+    assert line.cells[1].lstrip("▸≈ ").startswith("400 / ")
+    assert any(
+        "what it is to be held against is not known" in said
+        for said in pivot_grids.legend(pivot.from_run(of, "head_dim", "datasheet"))
+    )
+
+
+def test_where_shares_are_known_no_rate_is_shown() -> None:
+    (table,) = pivot.from_run(sweeps.sweep((64, 128)), "head_dim", "datasheet").tables
+    assert not any("useful in" in part for part in pivot_grids.title(table, "datasheet"))

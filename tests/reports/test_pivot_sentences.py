@@ -312,3 +312,11 @@ def test_a_relayout_that_executes_no_matrix_instruction_is_no_news() -> None:
     of = sweeps.run([sweeps.observed(h200.case("copy", dim), 64, **none) for dim in (32, 64)])
     of.trials = [replace(one, useful_flops=0) for one in of.trials]
     assert said(of) == []
+
+
+def test_in_the_output_stage_padding_is_no_kernels_width() -> None:
+    """Head_dim is the depth of its products there: 128 may be another side of the tile."""
+    cases = [h200.case("padding", dim, stage="output") for dim in (64, 72)]
+    of = sweeps.run(sweeps.observed(one, sweeps.width_of(one.head_dim)) for one in cases)
+    (sentence,) = said(of)
+    assert sentence.startswith("padding executes more than the algorithm needs at 72: 1.78 × issued")
