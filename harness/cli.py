@@ -260,8 +260,24 @@ def list_(
 
 
 @app.command()
-def doctor(device: options.Device = None) -> None:
+def doctor(
+    device: options.Device = None,
+    kernels: Annotated[
+        bool,
+        typer.Option("--kernels", help="Instead, what the compiler makes of our CUDA kernels; needs no GPU."),
+    ] = False,
+) -> None:
     """Tell what this machine offers, reaches and lacks, and whether its clock can be trusted."""
+    from harness.errors import UsageError
+
+    if kernels and device is not None:
+        raise UsageError(
+            f"--kernels and --device {device} exclude each other: kernels are compiled for every architecture"
+        )
+    if kernels:
+        from harness import kernel_report
+
+        raise typer.Exit(kernel_report.show())
     from harness import doctor_command
 
     raise typer.Exit(doctor_command.show(device))

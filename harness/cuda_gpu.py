@@ -36,7 +36,7 @@ class CudaGpu:
     """PyTorch's current stream of its current device; see `harness.gpu.Gpu` for what each method means."""
 
     def __init__(self) -> None:
-        self._module = loader.load("timing")
+        self._kernels = {name: loader.kernel("timing", name) for name in ("flush", "hold", "stamp")}
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
         self._scratch = torch.zeros(2 * device.L2_cache_size // 16 * 4, dtype=torch.int32, device="cuda")
         self._sink = torch.zeros(1, dtype=torch.int32, device="cuda")
@@ -108,7 +108,7 @@ class CudaGpu:
         torch.cuda.synchronize()
 
     def _launch(self, kernel: str, *arguments: Any, blocks: int = 1) -> None:
-        loader.launch(self._module, kernel, blocks, 256 if blocks > 1 else 1, arguments)
+        self._kernels[kernel].launch(blocks, 256 if blocks > 1 else 1, *arguments)
 
 
 def _event(timing: bool) -> torch.cuda.Event:

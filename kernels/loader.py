@@ -1,42 +1,93 @@
-"""Compile a `.cu` file of this folder for the GPU present, and launch its kernels on PyTorch's stream."""
+"""Load a `.cu` file's kernels for the GPU present, and launch them on PyTorch's current stream.
+
+A plugin can use it, too:
+
+    kernel = loader.kernel(Path(__file__).with_name("mine.cu"), "my_kernel", "HEAD_DIM=64")
+    kernel.launch(blocks, 128, x.data_ptr(), np.int32(len(x)))
+"""
 
 from __future__ import annotations
 
 import functools
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-FOLDER = Path(__file__).parent
+from kernels.compiler import Build, KernelError, architecture, compile_for, find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Kernel", "KernelError", "kernel"]
+
+_WITHOUT_ASKING = 48 * 1024
+"""Bytes of dynamic shared memory that every kernel may use."""
 
 
-class KernelError(RuntimeError):
-    """Device code could not be compiled or launched; the message says what is missing."""
+class Kernel:
+    """One kernel on one GPU, with the dynamic shared memory that each of its blocks gets, in bytes.
+
+    Raises:
+        KernelError: the module has no such kernel, or the GPU has not so much shared memory for a block.
+    """
+
+    def __init__(self, module: Any, name: str, shared_bytes: int = 0) -> None:
+        from cupy.cuda import driver, stream
+
+        self._on = stream.Stream.from_external
+        self.shared_bytes = shared_bytes
+        try:
+            self._function = module.get_function(name)
+            if shared_bytes > _WITHOUT_ASKING:
+                attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                driver.funcSetAttribute(self._function.ptr, attribute, shared_bytes)
+        except driver.CUDADriverError as error:
+            needs = f" with {shared_bytes:,} bytes of shared memory a block" if shared_bytes else ""
+            raise KernelError(f"kernel {name}{needs} cannot be used on this GPU: {error}") from error
+
+    def launch(self, grid: int, block: int, *arguments: Any) -> None:
+        """Queue `grid` blocks of `block` threads on PyTorch's current stream.
+
+        An argument is a numpy scalar of the parameter's type, a device address as an int, or a structure passed
+        by value as a numpy array of one element. Nothing checks their number or types.
+        """
+        import torch
+
+        with self._on(torch.cuda.current_stream()):
+            self._function((grid,), (block,), arguments, self.shared_bytes)
+
+
+def kernel(source: str | Path, name: str, *defines: str, shared_bytes: int = 0) -> Kernel:
+    """`name` from a `.cu` file (a path, or the name of one of this folder), compiled once for this GPU.
+
+    `defines` are macros, `HEAD_DIM=64`. The machine code is cached on disk by source, options and architecture;
+    in a process, the file is read once.
+
+    Raises:
+        KernelError: no such file or kernel, no NVRTC, no GPU, or NVRTC refuses the source (its log is in the message).
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        raise KernelError(f"kernel {name} needs a CUDA GPU, and PyTorch {torch.__version__} finds none")
+    return _kernel(find(source), name, defines, shared_bytes, torch.cuda.current_device())
 
 
 @functools.cache
-def load(name: str) -> Any:
-    """The CuPy module of `<name>.cu`, compiled once per process (CuPy caches the binary on disk).
-
-    Raises:
-        KernelError: CuPy is not there, or NVRTC refuses the source (its log is in the message).
-    """
-    source = FOLDER / f"{name}.cu"
-    try:
-        import cupy
-    except ImportError as error:
-        raise KernelError(f"CuPy cannot be imported ({error}): pip install cupy-cuda13x") from error
-    try:
-        module = cupy.RawModule(code=source.read_text(encoding="utf-8"), options=("-std=c++17",))
-        module.compile()
-    except Exception as error:  # CuPy raises its own types for NVRTC, the driver and a missing toolkit
-        raise KernelError(f"{source.name} does not compile for this GPU: {error}") from error
-    return module
+def _kernel(file: Path, name: str, defines: tuple[str, ...], shared_bytes: int, device: int) -> Kernel:
+    return Kernel(_module(file, defines, device), name, shared_bytes)
 
 
-def launch(module: Any, kernel: str, grid: int, block: int, arguments: tuple[Any, ...]) -> None:
-    """Queue `kernel` on PyTorch's current stream; arguments are numpy scalars or device addresses."""
-    import cupy
+@functools.cache
+def _module(file: Path, defines: tuple[str, ...], device: int) -> Any:
     import torch
 
-    with cupy.cuda.Stream.from_external(torch.cuda.current_stream()):
-        module.get_function(kernel)((grid,), (block,), arguments)
+    arch = architecture(torch.cuda.get_device_capability(device))
+    binary = compile_for(Build(file, defines), arch)
+    from cupy.cuda import driver, function
+
+    torch.zeros(1, device="cuda")  # makes the device's context current, which loading needs
+    module = function.Module()
+    try:
+        module.load(binary.cubin)
+    except driver.CUDADriverError as error:
+        raise KernelError(f"{file.name}, compiled for {arch}, does not load on this GPU: {error}") from error
+    return module

@@ -238,7 +238,7 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
         ("run", f"{MEASURING} --quick --replicates --counters --resume"),
         ("ab", f"{MEASURING} --base-python --head-python --guard --only --self-check"),
         ("compare", "--across --csv --json --markdown --junit --help"),
-        ("doctor", "--device --help"),
+        ("doctor", "--device --kernels --help"),
         (
             "report",
             "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --by --peak --help",
@@ -284,7 +284,8 @@ def test_report_shows_exactly_what_the_run_showed_and_exports_parse(tmp_path):
     assert shown.stdout.strip() in done.stdout
     assert all(len(line) <= 100 for line in done.stdout.splitlines() if str(path) not in line)
     data = json.loads(headbench("report", path, "--json").stdout)
-    assert {record["case"]["variant"] for record in data["records"]} == {"per_head", "fused", "fused_qkv"}
+    variants = {record["case"]["variant"] for record in data["records"]}
+    assert variants == {"per_head", "fused", "fused_qkv", "headmajor"}
     rows = headbench("report", path, "--csv").stdout.splitlines()
     assert len(rows) == 1 + 3
     assert "| fused_qkv" in headbench("report", path, "--markdown").stdout.replace("▸ ", "").replace("≈ ", "")

@@ -1,0 +1,195 @@
+"""The attention kernels on a GPU: any shape, layout and scores; nothing written outside, the same bits again."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernels import block_per_head, flash_portable
+from kernels.compiler import KernelError
+from kernels.flash_portable import Tile, tile_for
+
+LIMITS = {torch.float32: 2e-5, torch.float16: 3e-3, torch.bfloat16: 1.6e-2}
+POISON = 1024
+SCORES = ("random", "extreme", "equal", "dominant", "rising")
+LAYOUTS = ("bhtd", "bthd", "packed")
+
+
+def reference(q, k, v, causal):
+    """O and log-sum-exp in float64."""
+    scores = q.double() @ k.double().mT / math.sqrt(q.shape[-1])
+    if causal:
+        scores.masked_fill_(
+            torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu_(1), -math.inf
+        )
+    return scores.softmax(-1) @ v.double(), scores.logsumexp(-1)
+
+
+def inputs(shape, dtype, layout="bhtd", scores="random"):
+    """Q, K, V [batch, n_head, seq_len, head_dim], stored as `layout` says."""
+    batch, n_head, seq_len, head_dim = shape
+    if layout == "packed":
+        packed = torch.randn(batch, seq_len, 3, n_head, head_dim, device="cuda").to(dtype)
+        q, k, v = (packed[:, :, i].transpose(1, 2) for i in range(3))
+    elif layout == "bthd":
+        stored = (torch.randn(batch, seq_len, n_head, head_dim, device="cuda").to(dtype) for _ in range(3))
+        q, k, v = (x.transpose(1, 2) for x in stored)
+    else:
+        q, k, v = (torch.randn(shape, device="cuda").to(dtype) for _ in range(3))
+    if scores == "extreme":
+        q.mul_(9), k.mul_(9)
+    elif scores == "equal":
+        q.zero_()
+    elif scores == "dominant":
+        k[:, :, 0] = 6 * q[:, :, -1]
+    elif scores == "rising":
+        k.copy_(k.float() * torch.linspace(12, 0.1, seq_len, device="cuda")[:, None])
+    return q, k, v
+
+
+def assert_right(out, right, dtype, what):
+    error = (out.double() - right).norm(dim=-1) / right.norm(dim=-1).clamp_min(1e-30)
+    assert bool(out.isfinite().all()), f"{what}: not finite"
+    assert error.max().item() <= LIMITS[dtype], f"{what}: the worst row is off by {error.max().item():.2g}"
+
+
+def poisoned(count, dtype):
+    """Storage of NaN, and the part of it that may be written."""
+    storage = torch.full((count + 2 * POISON,), math.nan, dtype=dtype, device="cuda")
+    return storage, storage[POISON : POISON + count]
+
+
+def check_flash(shape, dtype, causal, layout, scores):
+    q, k, v = inputs(shape, dtype, layout, scores)
+    batch, n_head, seq_len, head_dim = shape
+    storage, inner = poisoned(q.numel(), dtype)
+    out = (
+        inner.view(shape)
+        if layout == "bhtd"
+        else inner.view(batch, seq_len, n_head, head_dim).transpose(1, 2)
+    )
+    lse_storage, lse = poisoned(batch * n_head * seq_len, torch.float32)
+    flash_portable.forward(q, k, v, causal=causal, out=out, lse=lse.view(shape[:-1]))
+    what = f"{shape} {dtype} causal={causal} {layout} {scores}"
+    right, right_lse = reference(q, k, v, causal)
+    assert_right(out, right, dtype, what)
+    wrong = (lse.view(shape[:-1]).double() - right_lse).abs().max().item()
+    assert wrong <= 1e-3 * max(1.0, right_lse.abs().max().item()), (
+        f"{what}: log-sum-exp is off by {wrong:.2g}"
+    )
+    for whole in (storage, lse_storage):
+        assert bool(whole[:POISON].isnan().all() and whole[-POISON:].isnan().all()), f"{what}: writes outside"
+    again = flash_portable.forward(q, k, v, causal=causal)
+    assert torch.equal(again, out), f"{what}: other bits on repeat"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("head_dim", range(8, 129, 8))
+def test_every_head_dim_is_right_at_awkward_lengths(head_dim):
+    for i, seq_len in enumerate((1, 7, 64, 127, 129, 1000, 1024)):
+        for causal in (True, False):
+            dtype = (torch.bfloat16, torch.float16)[(i + causal) % 2]
+            layout, scores = LAYOUTS[i % 3], SCORES[(i + head_dim // 8) % 5]
+            check_flash((2, 3, seq_len, head_dim), dtype, causal, layout, scores)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 4097, 72), (60, 50, 33, 64), (25, 12, 130, 72), (12, 12, 1024, 64), (24, 12, 512, 32)],
+    ids=str,
+)
+def test_many_heads_and_long_sequences_are_right(shape):
+    for causal in (True, False):
+        check_flash(shape, torch.bfloat16, causal, "packed", "random")
+
+
+@pytest.mark.gpu
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@given(
+    shape=st.tuples(
+        st.integers(1, 6), st.integers(1, 9), st.integers(1, 700), st.integers(1, 16).map(lambda n: 8 * n)
+    ),
+    dtype=st.sampled_from([torch.bfloat16, torch.float16]),
+    causal=st.booleans(),
+    layout=st.sampled_from(LAYOUTS),
+    scores=st.sampled_from(SCORES),
+)
+def test_any_shape_is_right(shape, dtype, causal, layout, scores):
+    check_flash(shape, dtype, causal, layout, scores)
+
+
+@pytest.mark.gpu
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 200), st.integers(1, 200)),
+    dtype=st.sampled_from(list(block_per_head.ELEMENT_TYPES)),
+    causal=st.booleans(),
+    layout=st.sampled_from(LAYOUTS),
+    scores=st.sampled_from(SCORES),
+)
+def test_the_lessons_kernel_is_right_at_any_shape(shape, dtype, causal, layout, scores):
+    q, k, v = inputs(shape, dtype, layout, scores)
+    out = block_per_head.forward(q, k, v, causal=causal)
+    assert_right(
+        out, reference(q, k, v, causal)[0], dtype, f"{shape} {dtype} causal={causal} {layout} {scores}"
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("forward", [flash_portable.forward, block_per_head.forward])
+def test_keys_after_a_query_do_not_influence_it(forward):
+    q, k, v = inputs((2, 3, 513, 72), torch.bfloat16)
+    before = forward(q, k, v, causal=True)
+    k[:, :, 300:] += 7
+    v[:, :, 300:] -= 5
+    assert torch.equal(forward(q, k, v, causal=True)[:, :, :300], before[:, :, :300])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("forward", [flash_portable.forward, block_per_head.forward])
+def test_a_graph_and_another_stream_give_the_same_bits(forward):
+    q, k, v = inputs((2, 3, 513, 72), torch.bfloat16, "packed")
+    eager = forward(q, k, v, causal=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = forward(q, k, v, causal=True)
+    for _ in range(2):
+        out.fill_(math.nan)
+        graph.replay()
+        assert torch.equal(out, eager)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        out = forward(q, k, v, causal=True)
+    side.synchronize()
+    assert torch.equal(out, eager)
+
+
+@pytest.mark.gpu
+def test_what_flash_portable_cannot_take_is_refused():
+    x = torch.zeros(1, 2, 8, 64, dtype=torch.bfloat16, device="cuda")
+    with pytest.raises(
+        KernelError, match=r"head_dim 60 is not supported: a multiple of 8 up to 128 would do"
+    ):
+        flash_portable.forward(x[..., :60], x[..., :60], x[..., :60], causal=True)
+    with pytest.raises(
+        KernelError, match=r"lse is \[1, 2, 7\] torch\.float32 on cuda:0: float32 \[1, 2, 8\]"
+    ):
+        flash_portable.forward(x, x, x, causal=True, lse=torch.zeros(1, 2, 7, device="cuda"))
+
+
+def test_few_queries_get_small_tiles_and_a_wide_head_few_rows():
+    assert tile_for(64, batch_heads=384, seq_len=1024, sm_count=132).rows == 128
+    assert tile_for(64, batch_heads=12, seq_len=1024, sm_count=132).rows == 64
+    assert tile_for(128, batch_heads=384, seq_len=1024, sm_count=132).rows == 64
+
+
+def test_a_tile_has_room_for_two_stages_of_k_and_v_and_for_q():
+    row = 16 * 9  # head_dim 64: eight 16-byte chunks, and one so that rows lie in different banks
+    assert Tile(m_tiles=2, warps=4, keys=64, blocks_per_sm=2).shared_bytes(64) == 4 * 64 * row
+    assert Tile(m_tiles=2, warps=4, keys=32, blocks_per_sm=2).shared_bytes(64) == (32 + 128) * row

@@ -1,0 +1,61 @@
+"""What the compiler makes of our kernels: a spill fails here, and so does missing the tensor cores, without a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels.compiler import ARCHITECTURES, Build
+from kernels.inspect import catalogue, inspect, without_disassembler
+from tests.harness.commands import headbench
+
+SPILLS = """
+extern "C" __global__ void __launch_bounds__(1024) greedy(float* x)
+{
+    float kept[96];
+    for (int i = 0; i < 96; ++i) kept[i] = x[i * 1024 + threadIdx.x];
+    for (int round = 0; round < x[0]; ++round)
+        for (int i = 0; i < 96; ++i) kept[i] += kept[(i + 37) % 96] * kept[(i + 53) % 96];
+    for (int i = 0; i < 96; ++i) x[i * 1024 + threadIdx.x] = kept[i];
+}
+"""
+
+
+@pytest.mark.parametrize("build", list(catalogue()), ids=str)
+def test_no_kernel_spills_on_any_architecture(build, nvrtc):
+    found = inspect(build)
+    assert {resources.architecture for resources in found} == set(build.architectures)
+    assert {(r.kernel, r.architecture): r.spilled_bytes for r in found if r.spilled_bytes} == {}
+    assert {(r.kernel, r.architecture): r.stack_bytes for r in found if r.stack_bytes} == {}
+
+
+def test_the_fused_kernels_use_the_tensor_cores_and_the_lessons_does_not(nvrtc):
+    if install := without_disassembler():
+        pytest.skip(f"no disassembler: {install}")
+    for build in catalogue():
+        if "HEAD_DIM=64" in build.defines:
+            tensor = [resources.tensor_instructions for resources in inspect(build)]
+            expected = {"flash_portable.cu": "HMMA", "flash_hopper.cu": "HGMMA"}.get(build.file.name)
+            assert all(
+                (set(counts or ()) == {expected}) if expected else counts == {} for counts in tensor
+            ), build
+
+
+def test_a_spill_is_found(tmp_path, nvrtc):
+    file = tmp_path / "greedy.cu"
+    file.write_text(SPILLS)
+    found = inspect(Build(file))
+    assert [resources.architecture for resources in found] == list(ARCHITECTURES)
+    assert all(resources.spilled_bytes > 0 and resources.registers == 64 for resources in found)
+
+
+def test_the_doctor_tells_of_the_kernels_without_a_gpu(nvrtc):
+    done = headbench("doctor", "--kernels")
+    assert done.returncode == 0, done.stdout
+    assert "flash_portable" in done.stdout
+    assert "no faults" in done.stdout
+
+
+def test_the_doctor_looks_at_kernels_or_at_a_device():
+    done = headbench("doctor", "--kernels", "--device", "cpu")
+    assert done.returncode == 2
+    assert "exclude each other" in done.stderr
