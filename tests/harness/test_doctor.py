@@ -72,7 +72,7 @@ def test_on_a_gpu_the_doctor_says_what_it_reaches_and_whether_its_counters_can_b
     done = headbench("doctor")
     labels = {line.split(" ", 1)[0] for line in done.stdout.splitlines()}
     assert {"processes", "ceilings", "GPM", "ncu"} <= labels
-    assert "bf16, 8192³: burst " in done.stdout
+    assert "bf16 matmul 8192³: burst " in done.stdout
     assert "points apart" not in done.stdout
 
 

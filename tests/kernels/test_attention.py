@@ -52,7 +52,9 @@ def inputs(shape, dtype, layout="bhtd", scores="random"):
 
 
 def assert_right(out, right, dtype, what):
-    error = (out.double() - right).norm(dim=-1) / right.norm(dim=-1).clamp_min(1e-30)
+    rows = right.norm(dim=-1)
+    # a row may happen to be nearly zero, and a head of one element often is
+    error = (out.double() - right).norm(dim=-1) / rows.clamp_min(0.1 * rows.square().mean().sqrt())
     assert bool(out.isfinite().all()), f"{what}: not finite"
     assert error.max().item() <= LIMITS[dtype], f"{what}: the worst row is off by {error.max().item():.2g}"
 
