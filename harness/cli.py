@@ -59,7 +59,7 @@ def run(
     budget: Annotated[
         str | None,
         options.optional(
-            "--budget", "Time to spend, as 90s or 5m.  [default: 210s on a GPU, 75s on a CPU]", "TIME"
+            "--budget", "Time to spend, as 90s or 5m.  [default: 300s on a GPU, 75s on a CPU]", "TIME"
         ),
     ] = None,
     replicates: Annotated[

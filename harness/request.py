@@ -34,7 +34,7 @@ class Defaults:
     budget_s: float
 
 
-GPU_DEFAULTS = Defaults(batch=(1, 32), seq_len=(1024,), dtype=("bf16",), budget_s=210.0)
+GPU_DEFAULTS = Defaults(batch=(1, 32), seq_len=(1024,), dtype=("bf16",), budget_s=300.0)
 CPU_DEFAULTS = Defaults(batch=(1,), seq_len=(256,), dtype=("fp32",), budget_s=75.0)
 QUICK_BUDGET_S = 8.0
 QUICK_MODEL = "andrea-120m"

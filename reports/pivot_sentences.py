@@ -242,7 +242,7 @@ def _rates(table: PivotTable) -> Iterator[str]:
     of_rate: dict[str, list[str]] = {}
     for variant, rate in sorted(typical.items(), key=lambda pair: -pair[1]):
         of_rate.setdefault(units.percent(rate), []).append(plain(variant))
-    told = ", ".join(f"{' and '.join(names)} {percent}" for percent, names in of_rate.items())
+    told = "; ".join(f"{', '.join(names)} {percent}" for percent, names in of_rate.items())
     yield f"while active, the tensor cores run at these shares of their rate, so that active does not compare: {told}"
 
 

