@@ -90,16 +90,8 @@ def forward(
         KernelError: a tensor is not as described, starts off a 16-byte boundary, or has a head_dim that is not a
             multiple of 8 up to 128.
     """
-    batch, n_head, seq_len, head_dim = q.shape if q.ndim == 4 else (0, 0, 0, 0)
-    if out is None and q.ndim == 4:
-        out = torch.empty((batch, seq_len, n_head, head_dim), dtype=q.dtype, device=q.device).transpose(1, 2)
-    tensors = {"q": q, "k": k, "v": v} | ({"out": out} if out is not None else {})
-    arguments.check_heads(ACTOR, tensors, DTYPES)
-    if reason := refuses(head_dim):
-        raise KernelError(f"{ACTOR}: {reason}")
-    arguments.check_aligned(ACTOR, tensors)
-    _check_lse(lse, q)
-    assert out is not None, "check_heads refuses a q without four dimensions"
+    tensors, out = checked(ACTOR, q, k, v, out, lse)
+    batch, n_head, seq_len, head_dim = q.shape
     if out.numel() == 0:
         return out
     tile = tile or _tile_here(head_dim, batch * n_head, seq_len, q.device.index)
@@ -132,6 +124,33 @@ def compile_for_shape(
     _kernel(_tile_here(head_dim, batch_heads, seq_len, index), head_dim, dtype, index)
 
 
+def checked(
+    actor: str,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor | None,
+    lse: torch.Tensor | None,
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """All tensors by name, and `out`, made if it was not given.
+
+    Raises:
+        KernelError: as `forward` says; the message names `actor`.
+    """
+    arguments.check_heads(actor, {"q": q, "k": k, "v": v}, DTYPES)
+    batch, n_head, seq_len, head_dim = q.shape
+    if reason := refuses(head_dim):
+        raise KernelError(f"{actor}: {reason}")
+    if out is None:
+        stored = torch.empty((batch, seq_len, n_head, head_dim), dtype=q.dtype, device=q.device)
+        out = stored.transpose(1, 2)
+    tensors = {"q": q, "k": k, "v": v, "out": out}
+    arguments.check_heads(actor, tensors, DTYPES)
+    arguments.check_aligned(actor, tensors)
+    _check_lse(actor, lse, q)
+    return tensors, out
+
+
 def refuses(head_dim: int) -> str | None:
     """Why the kernel does not take this head_dim, or None."""
     if head_dim % 8 == 0 and 0 < head_dim <= LARGEST_HEAD_DIM:
@@ -145,11 +164,12 @@ def heads_at_once(seq_len: int, head_dim: int) -> int:
 
 
 def _tile_here(head_dim: int, batch_heads: int, seq_len: int, device: int) -> Tile:
-    return tile_for(head_dim, batch_heads, seq_len, _sm_count(device))
+    return tile_for(head_dim, batch_heads, seq_len, sm_count(device))
 
 
 @functools.cache
-def _sm_count(device: int) -> int:
+def sm_count(device: int) -> int:
+    """Streaming multiprocessors of a device."""
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
@@ -162,7 +182,7 @@ def _kernel(tile: Tile, head_dim: int, dtype: torch.dtype, device: int) -> loade
         )
 
 
-def _check_lse(lse: torch.Tensor | None, q: torch.Tensor) -> None:
+def _check_lse(actor: str, lse: torch.Tensor | None, q: torch.Tensor) -> None:
     if lse is None:
         return
     if (
@@ -172,6 +192,6 @@ def _check_lse(lse: torch.Tensor | None, q: torch.Tensor) -> None:
         or lse.device != q.device
     ):
         raise KernelError(
-            f"{ACTOR}: lse is {list(lse.shape)} {lse.dtype} on {lse.device}: float32 {list(q.shape[:-1])} on "
+            f"{actor}: lse is {list(lse.shape)} {lse.dtype} on {lse.device}: float32 {list(q.shape[:-1])} on "
             f"{q.device}, contiguous, would do"
         )

@@ -7,10 +7,11 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernels import block_per_head, flash_portable, qkv_headmajor
+from kernels import block_per_head, flash_hopper, flash_portable, qkv_headmajor
 from kernels.compiler import Binary, Build, KernelError, compile_for, find
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def catalogue() -> Iterator[Build]:
     yield Build(find("timing"))
     yield from block_per_head.builds()
     yield from flash_portable.builds()
+    yield from flash_hopper.builds()
     yield from qkv_headmajor.builds()
 
 
@@ -57,8 +59,10 @@ def inspect(build: Build) -> list[Resources]:
     Raises:
         KernelError: NVRTC cannot be used, or it refuses the source.
     """
-    binaries = [compile_for(build, arch) for arch in build.architectures]
-    with ThreadPoolExecutor() as pool:  # the disassembler is a process of its own, and slow
+    with (
+        ThreadPoolExecutor() as pool
+    ):  # NVRTC releases Python's lock, the disassembler is a process of its own
+        binaries = list(pool.map(partial(compile_for, build), build.architectures))
         counts = pool.map(_tensor_instructions, (binary.cubin for binary in binaries))
         return [
             resources

@@ -65,7 +65,6 @@ def test_each_table_is_a_recorded_runs(table, command):
     assert [line for line in lines if line not in recorded] == []
 
 
-
 def test_the_pandas_example_runs():
     run = results.read(REFERENCE)
     assert len(run.frame()) == len(run.manifest.cases)

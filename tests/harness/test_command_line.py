@@ -287,7 +287,7 @@ def test_report_shows_exactly_what_the_run_showed_and_exports_parse(tmp_path):
     variants = {record["case"]["variant"] for record in data["records"]}
     assert variants == {"per_head", "fused", "fused_qkv", "headmajor"}
     rows = headbench("report", path, "--csv").stdout.splitlines()
-    assert len(rows) == 1 + 3
+    assert len(rows) == 1 + 4
     assert "| fused_qkv" in headbench("report", path, "--markdown").stdout.replace("▸ ", "").replace("≈ ", "")
 
 

@@ -1,0 +1,211 @@
+// Hopper's own instructions (sm_90a): asynchronous matrix products of a warpgroup (wgmma), tensor copies by a unit of their
+// own (TMA), and the barriers in shared memory that tell when a copy has landed (mbarrier). The element is `mma.cuh`'s.
+//
+// A warpgroup is four neighbouring warps; warp w of it holds rows 16 w to 16 w + 15 of a 64-row product, in the fragments
+// that mma.cuh describes. A product's B, and A unless it is in registers, are read from shared memory by descriptors.
+//
+// Tiles in shared memory are boxes of 64 columns: a row is 128 bytes, and its eight 16-byte chunks are permuted by exclusive
+// or with the row number modulo 8 (the "128-byte swizzle"), which TMA writes and wgmma reads. Boxes start at multiples of
+// 1,024 bytes.
+
+#include "mma.cuh"
+
+#define BOX_COLUMNS 64
+#define BOX_ROW_BYTES 128
+
+// Filled by the host with cuTensorMapEncodeTiled.
+struct alignas(64) TensorMap {
+    char opaque[128];
+};
+
+__device__ __forceinline__ void barrier_init(unsigned barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
+}
+
+// One arrival, and `bytes` more to come by TMA.
+__device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(bytes) : "memory");
+}
+
+// Until the barrier's phase of this parity is complete.
+__device__ __forceinline__ void barrier_wait(unsigned barrier, int parity)
+{
+    asm volatile(
+        "{\n"
+        ".reg .pred complete;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+        "@!complete bra again;\n"
+        "}" :: "r"(barrier), "r"(parity) : "memory");
+}
+
+// A box of a tensor [batch, head, row, column] into shared memory; what lies outside the tensor arrives as zeros.
+__device__ __forceinline__ void fetch_box(
+    unsigned to, const TensorMap& map, int column, int row, int head, int batch, unsigned barrier)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2,%3,%4,%5}], [%6];"
+        :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(head), "r"(batch), "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void prefetch_map(const TensorMap& map)
+{
+    asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
+}
+
+// Whether any of the 128 threads that meet at named barrier `id` says so.
+__device__ __forceinline__ bool any_of_warpgroup(int id, bool mine)
+{
+    int any;
+    asm volatile(
+        "{\n"
+        ".reg .pred p, q;\n"
+        "setp.ne.b32 p, %1, 0;\n"
+        "bar.red.or.pred q, %2, 128, p;\n"
+        "selp.b32 %0, 1, 0, q;\n"
+        "}" : "=r"(any) : "r"((int)mine), "r"(id) : "memory");
+    return any;
+}
+
+// Named barrier `id` completes when `THREADS` threads have come, be it to wait or only to say that they were there.
+template <int THREADS> __device__ __forceinline__ void named_wait(int id)
+{
+    asm volatile("bar.sync %0, %1;" :: "r"(id), "n"(THREADS) : "memory");
+}
+
+template <int THREADS> __device__ __forceinline__ void named_arrive(int id)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "n"(THREADS) : "memory");
+}
+
+template <int REGISTERS> __device__ __forceinline__ void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGISTERS));
+}
+
+template <int REGISTERS> __device__ __forceinline__ void give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(REGISTERS));
+}
+
+// exp2 without the special-function unit, on the multiply-adders, to 7.5e-5 of its value: 2^whole · 2^fraction, the latter a
+// cubic that is nearest to it over [-1/2, 1/2]. NaN stays NaN; what is beyond 2^±120 is as large or small as that.
+__device__ __forceinline__ float exp2_by_multiplying(float x)
+{
+    asm("max.NaN.f32 %0, %0, 0fC2F00000;" : "+f"(x));
+    asm("min.NaN.f32 %0, %0, 0f42F00000;" : "+f"(x));
+    const float shifted = x + 12582912.0f;      // 1.5 · 2^23: the whole part is in the lowest bits
+    const float fraction = x - (shifted - 12582912.0f);
+    float power = 0.0551717241f;
+    power = power * fraction + 0.242611246f;
+    power = power * fraction + 0.693260977f;
+    power = power * fraction + 0.999928051f;
+    return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
+}
+
+// Descriptor of a tile of 64-column boxes. Along the depth of the product: eight rows are 1,024 bytes. `box_bytes` is how far
+// the next box is, which matters only where the columns are the product's columns (V) and not its depth (Q, K).
+__device__ __forceinline__ unsigned long long describe(unsigned address, int box_bytes)
+{
+    return (unsigned long long)((address & 0x3ffff) >> 4) | (unsigned long long)(box_bytes >> 4) << 16
+        | (unsigned long long)(8 * BOX_ROW_BYTES >> 4) << 32 | 1ull << 62;
+}
+
+__device__ __forceinline__ void products_begin()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void products_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Until at most the newest `PENDING` committed groups are still running.
+template <int PENDING> __device__ __forceinline__ void products_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
+}
+
+// C (64 × COLUMNS, an Accumulator for each 8 columns) = [C +] A · B, 16 deep. One specialisation per number of columns.
+//   rows: A and B by descriptors, their depth along the columns; `add` false starts from zero.
+//   columns: A in registers, B by a descriptor with its depth along the rows; always adds.
+template <int COLUMNS> struct Product;
+
+// clang-format off
+#define NAMES_1 "%0,%1,%2,%3"
+#define PARTS_1 "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3])
+#define NAMES_2 NAMES_1 ",%4,%5,%6,%7"
+#define PARTS_2 PARTS_1, "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]), "+f"(c[1][3])
+#define NAMES_3 NAMES_2 ",%8,%9,%10,%11"
+#define PARTS_3 PARTS_2, "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3])
+#define NAMES_4 NAMES_3 ",%12,%13,%14,%15"
+#define PARTS_4 PARTS_3, "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3])
+#define NAMES_5 NAMES_4 ",%16,%17,%18,%19"
+#define PARTS_5 PARTS_4, "+f"(c[4][0]), "+f"(c[4][1]), "+f"(c[4][2]), "+f"(c[4][3])
+#define NAMES_6 NAMES_5 ",%20,%21,%22,%23"
+#define PARTS_6 PARTS_5, "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3])
+#define NAMES_7 NAMES_6 ",%24,%25,%26,%27"
+#define PARTS_7 PARTS_6, "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3])
+#define NAMES_8 NAMES_7 ",%28,%29,%30,%31"
+#define PARTS_8 PARTS_7, "+f"(c[7][0]), "+f"(c[7][1]), "+f"(c[7][2]), "+f"(c[7][3])
+#define NAMES_9 NAMES_8 ",%32,%33,%34,%35"
+#define PARTS_9 PARTS_8, "+f"(c[8][0]), "+f"(c[8][1]), "+f"(c[8][2]), "+f"(c[8][3])
+#define NAMES_10 NAMES_9 ",%36,%37,%38,%39"
+#define PARTS_10 PARTS_9, "+f"(c[9][0]), "+f"(c[9][1]), "+f"(c[9][2]), "+f"(c[9][3])
+#define NAMES_11 NAMES_10 ",%40,%41,%42,%43"
+#define PARTS_11 PARTS_10, "+f"(c[10][0]), "+f"(c[10][1]), "+f"(c[10][2]), "+f"(c[10][3])
+#define NAMES_12 NAMES_11 ",%44,%45,%46,%47"
+#define PARTS_12 PARTS_11, "+f"(c[11][0]), "+f"(c[11][1]), "+f"(c[11][2]), "+f"(c[11][3])
+#define NAMES_13 NAMES_12 ",%48,%49,%50,%51"
+#define PARTS_13 PARTS_12, "+f"(c[12][0]), "+f"(c[12][1]), "+f"(c[12][2]), "+f"(c[12][3])
+#define NAMES_14 NAMES_13 ",%52,%53,%54,%55"
+#define PARTS_14 PARTS_13, "+f"(c[13][0]), "+f"(c[13][1]), "+f"(c[13][2]), "+f"(c[13][3])
+#define NAMES_15 NAMES_14 ",%56,%57,%58,%59"
+#define PARTS_15 PARTS_14, "+f"(c[14][0]), "+f"(c[14][1]), "+f"(c[14][2]), "+f"(c[14][3])
+#define NAMES_16 NAMES_15 ",%60,%61,%62,%63"
+#define PARTS_16 PARTS_15, "+f"(c[15][0]), "+f"(c[15][1]), "+f"(c[15][2]), "+f"(c[15][3])
+
+#define DEFINE_PRODUCT(COLUMNS, TILES, X0, X1, X2, X3, X4) \
+template <> struct Product<COLUMNS> { \
+    static __device__ __forceinline__ void rows( \
+        float (&c)[TILES][4], unsigned long long a, unsigned long long b, bool add) \
+    { \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " X2 ", 0;\n" \
+            "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
+            X0 ", " X1 ", p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "l"(a), "l"(b), "r"((int)add)); \
+    } \
+    static __device__ __forceinline__ void columns( \
+        float (&c)[TILES][4], const unsigned (&a)[4], unsigned long long b) \
+    { \
+        asm volatile( \
+            "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
+            "{" X0 "," X1 "," X2 "," X3 "}, " X4 ", 1, 1, 1, 1;" \
+            : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)); \
+    } \
+};
+
+DEFINE_PRODUCT(8, 1, "%4", "%5", "%6", "%7", "%8")
+DEFINE_PRODUCT(16, 2, "%8", "%9", "%10", "%11", "%12")
+DEFINE_PRODUCT(24, 3, "%12", "%13", "%14", "%15", "%16")
+DEFINE_PRODUCT(32, 4, "%16", "%17", "%18", "%19", "%20")
+DEFINE_PRODUCT(40, 5, "%20", "%21", "%22", "%23", "%24")
+DEFINE_PRODUCT(48, 6, "%24", "%25", "%26", "%27", "%28")
+DEFINE_PRODUCT(56, 7, "%28", "%29", "%30", "%31", "%32")
+DEFINE_PRODUCT(64, 8, "%32", "%33", "%34", "%35", "%36")
+DEFINE_PRODUCT(72, 9, "%36", "%37", "%38", "%39", "%40")
+DEFINE_PRODUCT(80, 10, "%40", "%41", "%42", "%43", "%44")
+DEFINE_PRODUCT(88, 11, "%44", "%45", "%46", "%47", "%48")
+DEFINE_PRODUCT(96, 12, "%48", "%49", "%50", "%51", "%52")
+DEFINE_PRODUCT(104, 13, "%52", "%53", "%54", "%55", "%56")
+DEFINE_PRODUCT(112, 14, "%56", "%57", "%58", "%59", "%60")
+DEFINE_PRODUCT(120, 15, "%60", "%61", "%62", "%63", "%64")
+DEFINE_PRODUCT(128, 16, "%64", "%65", "%66", "%67", "%68")
+// clang-format on
