@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from kernels.compiler import CompilerMissing
 from results.schema import Outcome
 from variants.variant import Unsupported
 
@@ -22,6 +23,8 @@ def classify(error: BaseException) -> tuple[Outcome, str]:
     """The outcome of a case that raised, and why."""
     if isinstance(error, Unsupported):
         return Outcome.UNSUPPORTED, one_line(error) or f"the variant does not say why{_place(error)}"
+    if isinstance(error, CompilerMissing):
+        return Outcome.UNAVAILABLE, one_line(error)
     if is_out_of_memory(error):
         return Outcome.OUT_OF_MEMORY, one_line(error) or "the system refused the memory asked for"
     if isinstance(error, SystemExit):

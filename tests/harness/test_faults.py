@@ -149,3 +149,13 @@ def test_a_long_message_is_cut_and_shows_that_it_was():
     assert len(line) == LONGEST_REASON
     assert line.endswith("…")
     assert one_line(ValueError("x" * LONGEST_REASON)) == "x" * LONGEST_REASON
+
+
+def test_a_machine_without_a_compiler_for_kernels_lacks_something_and_no_variant_has_crashed():
+    """Where CuPy or NVRTC is missing the other variants are measured, and the run's exit code is 0."""
+    from kernels.compiler import CompilerMissing
+
+    outcome, reason = classify(CompilerMissing("NVRTC cannot be used (no such file): pip install this"))
+    assert outcome is Outcome.UNAVAILABLE
+    assert not outcome.failed
+    assert reason == "NVRTC cannot be used (no such file): pip install this"
