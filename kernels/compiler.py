@@ -163,4 +163,5 @@ def _write(file: Path, content: bytes) -> None:
 
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    # CUDA's finder repeats itself for every name that it tried
+    return lines[0].partition(": No such file")[0] if lines else type(error).__name__

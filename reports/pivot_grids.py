@@ -67,15 +67,17 @@ def legend(pivot: Pivot) -> list[str]:
     rows = [cell.row for cell in cells]
     sources = [SOURCES[name] for name in SOURCES if any(c.use.tensor_active_source == name for c in cells)]
     source = f" ({'; '.join(sources)})" if sources else ""
+    in_rates = [_rates(table, pivot.peak) is not None for table in pivot.tables]
     said = (
         (True, "each cell: useful % / active % / issued ×"),
-        (True, f"useful: {USEFUL[pivot.peak]}"),
-        (
-            any(_rates(table, pivot.peak) for table in pivot.tables),
-            "useful in FLOP/s: what it is to be held against is not known",
-        ),
+        (not all(in_rates), f"useful: {USEFUL[pivot.peak]}"),
+        (any(in_rates), "useful in FLOP/s: what it is to be held against is not known"),
         (True, f"{ACTIVE_MEANING}{source}"),
         (True, ISSUED_MEANING),
+        (
+            pivot.peak == SUSTAINED and any(table.sentences for table in pivot.tables),
+            "marks and sentences: by the times of single calls, not back to back",
+        ),
         *((any(row.mode == mode and row.time for row in rows), told) for mode, told in MODE_MEANINGS.items()),
         (any(row.is_fastest for row in rows), f"{FASTEST_MARK} fastest"),
         (any(row.level for row in rows), f"{LEVEL_MARK} level with it: intervals overlap"),

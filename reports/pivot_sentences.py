@@ -35,6 +35,9 @@ WASTE = 1.05
 DEPTH_OF = "output"
 """The stage in which head_dim is the depth of a head's product: its padding is no kernel's width."""
 
+WORTH_WORDS = 1 / 4
+"""A variant whose useful rate is below this share of the best one's everywhere is not talked about."""
+
 BUSIER = 3.0
 """Points of active that are no noise: repeated readings differ by a tenth of it."""
 
@@ -55,6 +58,8 @@ def sentences(table: PivotTable) -> Iterator[str]:
     """At most a few for each variant, in the table's order; then what holds across them."""
     for variant in table.variants:
         row = [(value, cell) for value, cell in table.cells_of(variant) if _believed(cell)]
+        if _far_behind(row, table):
+            continue
         if table.by != "dtype":  # a lower rate is what another dtype's tensor cores are made for
             wastes = _wastes(row, table.by)
             yield from (_wasted(variant, group) for group in _grouped(wastes, [value for value, _ in row]))
@@ -62,6 +67,19 @@ def sentences(table: PivotTable) -> Iterator[str]:
             yield from _parted(variant, [place for place in row if place[0] not in told])
     yield from _rates(table)
     yield from _without(table)
+
+
+def _far_behind(row: Sequence[tuple[Value, Cell]], table: PivotTable) -> bool:
+    """Whether nobody would choose this variant at any of its values, so that what it wastes is of no interest."""
+    return bool(row) and all(
+        (cell.row.flops_per_s or 0.0) < WORTH_WORDS * max(_useful_rates(table, value), default=0.0)
+        for value, cell in row
+    )
+
+
+def _useful_rates(table: PivotTable, value: Value) -> list[float]:
+    cells = (table.cells.get((variant, value)) for variant in table.variants)
+    return [rate for cell in cells if cell and _believed(cell) and (rate := cell.row.flops_per_s)]
 
 
 def _believed(cell: Cell) -> bool:

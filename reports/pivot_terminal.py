@@ -12,6 +12,7 @@ from reports.printer import Printer
 from reports.terminal import closing, head, print_grid, print_remarks
 from reports.terminal import legend as print_legend
 from reports.text import plain
+from results.tensor_use import DATASHEET
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +37,7 @@ def render(pivot: Pivot, console: Console) -> None:
 
 def again(pivot: Pivot) -> str:
     """The options that pivot the run this way."""
-    return f" --by {pivot.by} --peak {pivot.peak}"
+    return f" --by {pivot.by}" + ("" if pivot.peak == DATASHEET else f" --peak {pivot.peak}")
 
 
 def _table(table: PivotTable, peak: str, out: Printer) -> None:

@@ -18,7 +18,8 @@ def command(*arguments: object) -> list[str]:
 
 def environment() -> dict[str, str]:
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
+    inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # xdist sets it
+    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
 
 
 def headbench(

@@ -248,3 +248,19 @@ def test_where_nothing_is_known_to_hold_it_against_the_useful_rate_itself_is_sho
 def test_where_shares_are_known_no_rate_is_shown() -> None:
     (table,) = pivot.from_run(sweeps.sweep((64, 128)), "head_dim", "datasheet").tables
     assert not any("useful in" in part for part in pivot_grids.title(table, "datasheet"))
+
+
+def test_sustained_shares_say_that_marks_and_sentences_are_of_single_calls() -> None:
+    of = sweeps.sweep((64, 72))
+    assert not any("single calls" in said for said in legend_of(of, "datasheet"))
+    assert any("single calls" in said for said in legend_of(of, "sustained"))
+
+
+def legend_of(of: Run, peak: str) -> list[str]:
+    return pivot_grids.legend(pivot.from_run(of, "head_dim", peak))
+
+
+def test_the_way_to_show_it_again_names_no_default() -> None:
+    of = sweeps.sweep((64, 72))
+    assert pivot_terminal.again(pivot.from_run(of, "head_dim", "datasheet")) == " --by head_dim"
+    assert pivot_terminal.again(pivot.from_run(of, "head_dim", "held")) == " --by head_dim --peak held"

@@ -320,3 +320,15 @@ def test_in_the_output_stage_padding_is_no_kernels_width() -> None:
     of = sweeps.run(sweeps.observed(one, sweeps.width_of(one.head_dim)) for one in cases)
     (sentence,) = said(of)
     assert sentence.startswith("padding executes more than the algorithm needs at 72: 1.78 × issued")
+
+
+def test_a_variant_that_nobody_would_choose_is_not_talked_about() -> None:
+    def at(variant: str, slower: float) -> list:
+        cases = [sweeps.observed(h200.case(variant, dim), sweeps.width_of(dim)) for dim in (64, 72)]
+        return [(case, time_s * slower, seen) for case, time_s, seen in cases]
+
+    assert [line.split()[0] for line in said(sweeps.run([*at("near", 3.9), *at("best", 1.0)]))] == [
+        "best",
+        "near",
+    ]
+    assert [line.split()[0] for line in said(sweeps.run([*at("far", 4.1), *at("best", 1.0)]))] == ["best"]
