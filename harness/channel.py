@@ -16,10 +16,16 @@ PR_SET_PDEATHSIG = 1
 
 
 class Channel:
-    """Take over this process's stdin and stdout; `job` is what the parent asked for."""
+    """Take over this process's stdin and stdout; `job` is what the parent asked for.
 
-    def __init__(self) -> None:
-        _die_with_parent()
+    With `die_with_parent` the process that started this one takes it along; a profiler in between may start it
+    from a thread that ends at once, which the kernel takes for the parent.
+    """
+
+    def __init__(self, *, die_with_parent: bool = True) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if die_with_parent:
+            _die_with_parent()
         self.job: dict[str, Any] = json.loads(sys.stdin.readline())
         self._events = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
@@ -32,5 +38,4 @@ class Channel:
 
 def _die_with_parent() -> None:
     """Ask the kernel to end this process when its parent dies: a killed run must not leave a busy GPU behind."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,15 @@ CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a child runs: a Python interpreter, the folder that holds headbench's packages, and more for its path."""
+    """What a child runs: a Python interpreter, the folder that holds headbench's packages, and more for its path.
+
+    `under` is the command it runs under, a profiler's with its options.
+    """
 
     python: str
     root: Path
     path: tuple[Path, ...] = ()
+    under: tuple[str, ...] = ()
 
     def environment(self) -> dict[str, str]:
         """The parent's, with the code's folder first on the path, before any headbench that is installed.
@@ -37,7 +41,8 @@ class Program:
         package, too, and first on the path it would hide the standard library's.
         """
         installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-        ours = [] if self == RUNNING and self.root in installed else [str(self.root), *map(str, self.path)]
+        is_running = replace(self, under=()) == RUNNING
+        ours = [] if is_running and self.root in installed else [str(self.root), *map(str, self.path)]
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([*ours, *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -60,14 +65,15 @@ class Child:
     ) -> None:
         self.silence_s = silence_s
         self._process = subprocess.Popen(
-            [program.python, "-P", "-m", module],  # -P: what lies in the current folder is not ours
+            # -P: what lies in the current folder is not ours
+            [*program.under, program.python, "-P", "-m", module],
             env=program.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
-        self._tail = b""
+        self._tail = self._unended = b""
         try:
             self._hand_over(job)
         except BaseException:  # an interrupt: nobody else knows of the child yet
@@ -81,14 +87,13 @@ class Child:
         self.stop()
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Events in order, until the child has ended.
+        """Events in order, until the child has ended. Left and asked anew, it goes on with what arrives then.
 
         Raises:
             Silent: none came for `self.silence_s` seconds (it may be changed on the way); the child still runs.
         """
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        pending = b""
         heard = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
@@ -106,8 +111,8 @@ class Child:
                     elif key.fileobj is self._process.stderr:
                         self._tail = (self._tail + chunk)[-TAIL_BYTES:]
                     else:
-                        *lines, pending = (pending + chunk).split(b"\n")
-                        yield from (event for line in lines if (event := self._event(line)))
+                        *lines, self._unended = (self._unended + chunk).split(b"\n")
+                        yield from [event for line in lines if (event := self._event(line))]
                         heard = time.monotonic()  # not before: what the caller did meanwhile is no silence
         try:
             self._process.wait(max(1.0, heard + self.silence_s - time.monotonic()))
@@ -141,9 +146,13 @@ class Child:
         # A signal leaves no message: what was printed before it may have nothing to do with it.
         return f"{how}; the last it printed was {said[:80]!r}" if said else how
 
+    def said(self) -> str:
+        """The end of what the child printed, some kilobytes of it."""
+        return self._tail.decode("utf-8", errors="replace")
+
     def last_line(self) -> str:
         """The last line the child printed that is not blank."""
-        lines = self._tail.decode("utf-8", errors="replace").split("\n")
+        lines = self.said().split("\n")
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
 
     def _event(self, line: bytes) -> dict[str, Any] | None:

@@ -59,7 +59,7 @@ def run(
     budget: Annotated[
         str | None,
         options.optional(
-            "--budget", "Time to spend, as 90s or 5m.  [default: 180s on a GPU, 75s on a CPU]", "TIME"
+            "--budget", "Time to spend, as 90s or 5m.  [default: 300s on a GPU, 75s on a CPU]", "TIME"
         ),
     ] = None,
     replicates: Annotated[
@@ -68,6 +68,15 @@ def run(
     ] = None,
     silence: options.Silence = "60s",
     seed: options.Seed = 0,
+    counters: Annotated[
+        str | None,
+        options.optional(
+            "--counters",
+            "Hardware counters to read after the timing: gpm (NVML's, on Hopper and newer), ncu (Nsight Compute's, "
+            "too: what the tensor cores really executed), none.  [default: gpm]",
+            "SOURCE",
+        ),
+    ] = None,
     plugin: options.Plugins = None,
     out: options.Out = None,
     resume: Annotated[
@@ -76,7 +85,10 @@ def run(
     ] = None,
     dry_run: options.DryRun = False,
 ) -> None:
-    """Verify, measure and rank variants. Options that take VALUES take several: --head-dim 32,64,72."""
+    """Verify, measure and rank variants.
+
+    Options that take VALUES take several, as --head-dim 32,64,72, and counts as ranges, too: 16:256:8.
+    """
     from harness import run_command
     from harness.errors import UsageError
     from harness.request import parse_seconds
@@ -93,6 +105,7 @@ def run(
         replicates=replicates,
         silence_s=parse_seconds("--silence", silence),
         seed=seed,
+        counters=counters,
         plugins=tuple(plugin or ()),
         out=out,
     )  # fmt: skip
@@ -254,7 +267,7 @@ def doctor(
         typer.Option("--kernels", help="Instead, what the compiler makes of our CUDA kernels; needs no GPU."),
     ] = False,
 ) -> None:
-    """Tell what this machine offers and lacks, and whether its clock can be trusted."""
+    """Tell what this machine offers, reaches and lacks, and whether its clock can be trusted."""
     from harness.errors import UsageError
 
     if kernels and device is not None:
@@ -288,6 +301,8 @@ def report(
     parquet: Annotated[
         Path | None, options.path("--parquet", "A row per case, into this file, as Parquet.", "FILE")
     ] = None,
+    by: options.By = None,
+    peak: options.Peak = None,
 ) -> None:
     """Show a stored run, or the verdicts of an ab session, again; or export them to stdout."""
     from harness import report_command
@@ -296,7 +311,7 @@ def report(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
-    report_command.show(run, formats, parquet)
+    report_command.show(run, formats, parquet, by, peak)
 
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)

@@ -53,19 +53,25 @@ class Floor:
 
 def check_cold(timers: Sequence[Timer], l2_bytes: int) -> ColdCheck:
     """Time both copies on the current CUDA device."""
-    import torch
-
     isolated, graph = (
         next(timer for timer in timers if timer.mode == mode) for mode in ("isolated", "graph")
     )
-
-    def rate(timer: Timer, size: int) -> float:
-        source = torch.randint(0, 255, (size,), device="cuda", dtype=torch.uint8)
-        target = torch.empty_like(source)
-        return 2 * size / span_s(timer, lambda: target.copy_(source))
-
     small, large = l2_bytes // 4, 8 * l2_bytes
-    return ColdCheck(small, rate(isolated, small), rate(graph, small), rate(isolated, large))
+    return ColdCheck(
+        small,
+        copy_bytes_per_s(isolated, small),
+        copy_bytes_per_s(graph, small),
+        copy_bytes_per_s(isolated, large),
+    )
+
+
+def copy_bytes_per_s(timer: Timer, size: int) -> float:
+    """Bytes read and written a second by a copy of `size` bytes on the current CUDA device."""
+    import torch
+
+    source = torch.randint(0, 255, (size,), device="cuda", dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return 2 * size / span_s(timer, lambda: target.copy_(source))
 
 
 def read_floor(timers: Sequence[Timer]) -> Floor:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.nvml import Reading
+    from harness.sensors.nvml import Reading
 
 LOWERED = 0.98
 """Below this share of what it was a clock counts as lowered; readings scatter by less."""

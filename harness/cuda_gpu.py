@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from harness.timers import EagerTimer, Timer, Unmeasurable
+from harness.capture import capture
+from harness.timers import EagerTimer, Timer
 from kernels import loader
 
 if TYPE_CHECKING:
@@ -99,21 +100,8 @@ class CudaGpu:
         return float((later_cycles - cycles) / (later_ns - ns)) * 1e3
 
     def capture(self, call: Call) -> tuple[Call, object]:
-        """`call`, which has run before, in a CUDA graph: what replays it, and the output each replay writes.
-
-        Raises:
-            Unmeasurable: CUDA refuses; the message is CUDA's.
-        """
-        torch.cuda.synchronize()
-        stream = torch.cuda.current_stream()
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph):
-                output = call()
-        except Exception as error:  # whatever the call raises under capture is the reason
-            _end_failed_capture(stream)
-            raise Unmeasurable(f"cannot be captured in a CUDA graph: {_first_line(error)}") from error
-        return graph.replay, output
+        """See `harness.capture.capture`."""
+        return capture(call)
 
     def synchronize(self) -> None:
         """Wait for the whole device."""
@@ -123,23 +111,6 @@ class CudaGpu:
         self._kernels[kernel].launch(blocks, 256 if blocks > 1 else 1, *arguments)
 
 
-def _end_failed_capture(stream: torch.cuda.Stream) -> None:
-    """Undo what PyTorch leaves behind when a capture fails.
-
-    The capture's own stream stays the current one, and the random generator goes on believing in the capture
-    until another one succeeds.
-    """
-    torch.cuda.set_stream(stream)
-    torch.cuda.synchronize()
-    with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        torch.zeros(1, device="cuda")
-
-
 def _event(timing: bool) -> torch.cuda.Event:
     event: torch.cuda.Event = torch.cuda.Event(enable_timing=timing)  # type: ignore[no-untyped-call]
     return event
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

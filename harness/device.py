@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.nvml import Nvml, NvmlUnavailable
+from harness.sensors.nvml import Nvml, NvmlUnavailable
 from harness.state import PinnedState
 
 LONGEST_WARM_UP_S = 2.0

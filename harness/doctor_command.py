@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from harness import doctor_counters
 from harness.child import Child
 from harness.errors import HeadbenchError
 from harness.following import follow, machine_job
@@ -32,7 +34,8 @@ def show(device: str | None) -> int:
     environment, _ = look(device, ())
     found = _examine(environment)
     console = Console(highlight=False, soft_wrap=True)
-    for label, text in (*_machine(environment), *_sensors(found), *_clock(environment, found)):
+    parts = (_machine(environment), _sensors(found), _clock(environment, found))
+    for label, text in chain(*parts, doctor_counters.lines(environment, found)):
         console.print(Text(f"{label:<{LABEL_WIDTH}}", style="bold").append(text, "not bold"))
     for notice in environment["notices"]:
         console.print(Text(f"! {notice}", style="yellow"))

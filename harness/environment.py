@@ -7,13 +7,14 @@ import os
 import platform
 import re
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.errors import UsageError, shown
-from harness.nvml import Nvml, NvmlUnavailable, gpus_seen
 from harness.peaks import peaks_of_gpu
+from harness.sensors.nvml import Nvml, NvmlUnavailable, gpus_seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,9 @@ DISTORTING = {
     "NVIDIA_TF32_OVERRIDE": "the precision of float32 matmuls is overridden: fp32 may be refused as incorrect",
 }
 """Variables that are honoured, and what must be said of it; "0" and nothing leave things as they are."""
+IDLE_BYTES = 200 << 20
+"""A GPU that nobody uses has a few MiB of its memory in use, or some 100 where it draws a desktop's picture."""
+MOST_NAMED = 3
 PACKAGES = ("harness", "variants", "kernels", "results", "reports")
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,8 +56,8 @@ def capture(wanted: str | None) -> dict[str, Any]:
     import torch
 
     device, notices = choose_device(wanted)
-    notices += [*_busy_machine(), *_distorted(os.environ)]
     gpu = _gpu(device) if device.startswith("cuda") else None
+    notices += [*_busy_machine(), *_busy_gpu(gpu), *_distorted(os.environ)]
     return {
         "device": device,
         "notices": notices,
@@ -142,15 +146,55 @@ def _gpu(device: str) -> dict[str, Any]:
         nvml = Nvml.open(gpu["uuid"])
     except NvmlUnavailable as error:
         return {**gpu, "nvml_reason": str(error)}
+    return {**gpu, **_seen_by_nvml(nvml)}
+
+
+def _seen_by_nvml(nvml: Nvml) -> dict[str, Any]:
+    """How NVML finds the GPU before this process has made a context on it: whoever uses it now is another."""
+    others, others_reason = None, None
+    try:
+        others = [asdict(process) for process in nvml.processes()]
+    except NvmlUnavailable as error:
+        others_reason = str(error)
     return {
-        **gpu,
         "driver": nvml.driver,
         "power_limit_w": nvml.power_limit_w(),
         "max_sm_clock_mhz": nvml.max_sm_clock_mhz(),
         "sm_clock_mhz": nvml.sm_clock_mhz(),
         "temperature_c": nvml.temperature_c(),
+        "memory_used_bytes": nvml.memory_used_bytes(),
+        "other_processes": others,
+        "other_processes_reason": others_reason,
         "nvml_reason": None,
     }
+
+
+def _busy_gpu(gpu: Mapping[str, Any] | None) -> list[str]:
+    """A warning when other programs use the GPU, or its memory where NVML shows none."""
+    if gpu is None or gpu["nvml_reason"]:
+        return []
+    others, used = gpu["other_processes"] or (), gpu["memory_used_bytes"]
+    effect = "times will be less certain, percentages of the whole GPU include it"
+    if others:
+        listed = [_process(other) for other in others[:MOST_NAMED]]
+        more = [f"{len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else []
+        who = "another process uses" if len(others) == 1 else f"{len(others)} other processes use"
+        return [f"{who} this GPU: {'; '.join(listed + more)}: {effect}"]
+    if used is None or used <= IDLE_BYTES:
+        return []
+    return [
+        f"{_gib(used)} of this GPU's memory are in use and NVML shows no process that has it "
+        f"(another container's, perhaps): if it computes, {effect}"
+    ]
+
+
+def _process(process: Mapping[str, Any]) -> str:
+    memory = process["memory_bytes"]
+    return f"pid {process['pid']}, {'memory not told' if memory is None else _gib(memory)}"
+
+
+def _gib(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GiB"
 
 
 def _busy_machine() -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from kernels.compiler import CompilerMissing
 from results.schema import Outcome
 from variants.variant import Unsupported
 
@@ -22,6 +23,8 @@ def classify(error: BaseException) -> tuple[Outcome, str]:
     """The outcome of a case that raised, and why."""
     if isinstance(error, Unsupported):
         return Outcome.UNSUPPORTED, one_line(error) or f"the variant does not say why{_place(error)}"
+    if isinstance(error, CompilerMissing):
+        return Outcome.UNAVAILABLE, one_line(error)
     if is_out_of_memory(error):
         return Outcome.OUT_OF_MEMORY, one_line(error) or "the system refused the memory asked for"
     if isinstance(error, SystemExit):
@@ -29,6 +32,17 @@ def classify(error: BaseException) -> tuple[Outcome, str]:
         return Outcome.CRASHED, f"ended the process with exit code {code}{_place(error)}"
     said = one_line(error)
     return Outcome.CRASHED, f"raised {type(error).__name__}{': ' if said else ''}{said}{_place(error)}"
+
+
+def why_survived(error: BaseException) -> str:
+    """The reason of an error that costs no more than what raised it.
+
+    Raises:
+        BaseException: the error itself, where the context is lost.
+    """
+    if is_fatal(error):
+        raise error
+    return classify(error)[1]
 
 
 def is_fatal(error: BaseException) -> bool:
@@ -70,4 +84,4 @@ def _is_a_variants(file: Path) -> bool:
     if any(map(file.is_relative_to, OWN)):
         return True  # wherever headbench itself is installed
     in_library = file.is_relative_to(STANDARD_LIBRARY) or {"site-packages", "dist-packages"} & {*file.parts}
-    return file.parent != HARNESS and not in_library
+    return not file.is_relative_to(HARNESS) and not in_library

@@ -10,12 +10,13 @@ import gc
 import random
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from harness import memory, rounds, verification
+from harness import rounds, verification
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
-from harness.nvml import NOTHING_READ
+from harness.sensors.memory import MemorySensor
+from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools
 from results.schema import Case, Outcome
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from harness.plan import Group
     from harness.series import Series
+    from results.figures import Memory
 
 LONGEST_BLOCKS_S = {"cpu": rounds.LONGEST_BLOCK_S, "cuda": 0.03}
 """A GPU's clock holds some 50 ms of full load before its power cap lowers it; then another case takes its turn."""
@@ -148,10 +150,11 @@ class GroupMeasurement:
             raise IncorrectOutput(CHANGED)
 
     def _size(self) -> None:
+        sensor = MemorySensor(self._tools.device)
         for lane in list(self._lanes):
-            self._begin(lane.case, "memory")
+            self._begin(lane.case, sensor.step)
             with self._guarding(lane):
-                lane.memory = memory.peak_of(lane.call, self._tools.device)
+                lane.memory = cast("Memory", sensor.sample(lane.call)["memory"])
 
     def _bind(self) -> None:
         """Bind every timing mode to every case; a mode that cannot time it leaves its reason."""

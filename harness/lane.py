@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.plan import figures
 from harness.series import Series
-from results.schema import Case, Memory, Outcome, Timing, Trial, Verification
+from results.schema import Case, Outcome, Timing, Trial, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.clocks import Cooling
     from harness.timers import Timer
+    from results.figures import Memory
     from variants.variant import Variant
 
 

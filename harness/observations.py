@@ -9,32 +9,39 @@ from harness.child import Child
 from harness.errors import HeadbenchError
 from harness.following import follow, machine_job
 from harness.probe import START_S
-from results.schema import Dispatch, Observation, Utilisation
+from harness.sensors.dispatch import DispatchSensor
+from harness.sensors.sensor import unseen
+from harness.sensors.window import DeviceWindow
+from results.run import WANTED
+from results.schema import Ceilings, Observation
 
 if TYPE_CHECKING:
     from harness.progress import Progress
     from results.schema import Case
     from results.store import RunWriter
 
-USUAL_START_S = 12.0
-"""An observer's start on a GPU: a worker's, and some five seconds until CUPTI has recorded for the first time."""
-USUAL_CASE_S = 0.62
-"""A case's NVML window, its preparations, and what the profiler takes for it."""
-STEPS = {"utilisation": "NVML window", "dispatch": "kernels"}
+USUAL_START_S = 20.0
+"""An observer's start on a GPU: a worker's, some eight seconds for the ceilings, and some five seconds until CUPTI
+has recorded for the first time."""
+USUAL_CASE_S = 0.85
+"""A case's window, its preparations, and what the profiler takes for it."""
+SENSORS: dict[str, type[DeviceWindow] | type[DispatchSensor]] = {
+    "window": DeviceWindow,
+    "dispatch": DispatchSensor,
+}
+"""What the observer is asked to use, by the name it is asked for."""
+CEILINGS_STEP = "ceilings"
 ON_CPU = {
     "utilisation": "NVML watches GPUs; this run is on the CPU",
+    "gpm": "NVML's performance monitor watches GPUs; this run is on the CPU",
     "dispatch": "kernels are a GPU's; this run is on the CPU",
+    "counters": "Nsight Compute counts on GPUs; this run is on the CPU",
 }
 
 
 def usual_s(cases: int, device: str) -> float:
     """About how long it takes to observe so many cases."""
     return 0.0 if device == "cpu" or not cases else USUAL_START_S + USUAL_CASE_S * cases
-
-
-def unseen(sensor: str, reason: str) -> Utilisation | Dispatch:
-    """What stands for a sensor's figures where there are none."""
-    return Utilisation(reason=reason) if sensor == "utilisation" else Dispatch(reason=reason)
 
 
 class Observing:
@@ -50,18 +57,27 @@ class Observing:
             HeadbenchError: an observer cannot start.
             StoreError: an observation could not be stored.
         """
-        environment = self._writer.run.manifest.environment
-        if environment["device"] == "cpu":
-            for sensor, cases in self._writer.run.unobserved().items():
+        if self._writer.run.manifest.environment["device"] == "cpu":
+            for field, cases in self._writer.run.unobserved().items():
                 for case in cases:
-                    self._store(case, sensor, unseen(sensor, ON_CPU[sensor]))
+                    self._store(case, field, ON_CPU[field])
             return
-        while lacking := self._writer.run.unobserved():
+        while lacking := self._lacking():
             self._progress.begin("observing")
-            before = sum(map(len, lacking.values()))
+            before = lacking, self._writer.run.ceilings
             self._one_observer(lacking)
-            if sum(map(len, self._writer.run.unobserved().values())) == before:
-                raise HeadbenchError(f"observing makes no progress: {before} observations are missing")
+            if (self._lacking(), self._writer.run.ceilings) == before:
+                missing = sum(map(len, lacking.values()))
+                raise HeadbenchError(f"observing makes no progress: {missing} observations are missing")
+
+    def _lacking(self) -> dict[str, list[Case]]:
+        """The cases that lack any of a sensor's fields, by sensor."""
+        unobserved = self._writer.run.unobserved()
+        return {
+            name: list(dict.fromkeys(case for field in sensor.fields for case in unobserved.get(field, ())))
+            for name, sensor in SENSORS.items()
+            if any(field in unobserved for field in sensor.fields)
+        }
 
     def _one_observer(self, lacking: dict[str, list[Case]]) -> None:
         settings = self._writer.run.manifest.settings
@@ -71,10 +87,15 @@ class Observing:
             return
         if fault.in_hand is None:
             raise HeadbenchError(f"the process that observes could not start: {fault.reason}")
-        sensor = next(name for name, step in STEPS.items() if step == fault.in_hand.step)
-        for case in self._writer.run.unobserved().get(sensor, []):
-            if fault.in_hand.holds(case):
-                self._store(case, sensor, unseen(sensor, f"{fault.outcome.value}: {fault.during}"))
+        why = f"{fault.outcome.value}: {fault.during}"
+        if fault.in_hand.step == CEILINGS_STEP:
+            self._writer.note_ceilings(Ceilings(reason=why))
+        in_use = (sensor for sensor in SENSORS.values() if sensor.step == fault.in_hand.step)
+        fields = next((sensor.fields for sensor in in_use), ())
+        for field, cases in self._writer.run.unobserved().items():
+            for case in cases:
+                if field in fields and fault.in_hand.holds(case):
+                    self._store(case, field, why)
 
     def _job(self, lacking: dict[str, list[Case]]) -> dict[str, Any]:
         manifest = self._writer.run.manifest
@@ -82,12 +103,16 @@ class Observing:
             **machine_job(manifest.environment),
             "plugins": manifest.settings["plugins"],
             "seed": manifest.settings["seed"],
+            "gpm": "gpm" in WANTED.get(str(manifest.settings.get("counters")), ()),
+            "ceilings": [] if self._writer.run.ceilings else sorted({case.dtype for case in manifest.cases}),
             "cases": {sensor: [asdict(case) for case in cases] for sensor, cases in lacking.items()},
         }
 
     def _handle(self, event: dict[str, Any]) -> None:
         if event["event"] == "observation":
             self._writer.observe(Observation.from_json(event["observation"]))
+        elif event["event"] == "ceilings":
+            self._writer.note_ceilings(Ceilings.from_json(event["ceilings"]))
 
-    def _store(self, case: Case, sensor: str, seen: Utilisation | Dispatch) -> None:
-        self._writer.observe(Observation(case, **{sensor: seen}))  # type: ignore[arg-type]
+    def _store(self, case: Case, field: str, reason: str) -> None:
+        self._writer.observe(Observation(case, **{field: unseen(field, reason)}))  # type: ignore[arg-type]

@@ -92,6 +92,24 @@ Json = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")]
 Junit = Annotated[bool, typer.Option("--junit", help="A test case per case, as JUnit XML.")]
+By = Annotated[
+    str | None,
+    optional(
+        "--by",
+        "Pivot the run: a table of variants by head_dim, n_head, d_model, batch, seq_len, mask or dtype, with each "
+        "case's use of the tensor cores: useful / active / issued.",
+        "PROPERTY",
+    ),
+]
+Peak = Annotated[
+    str | None,
+    optional(
+        "--peak",
+        "What --by holds useful rates against: datasheet, held (the same at the clock it ran at), burst or sustained "
+        "(what a large matmul reached here).  [default: datasheet]",
+        "PEAK",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
 
 

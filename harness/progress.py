@@ -56,7 +56,8 @@ class Progress:
 
     def case(self, key: str, step: str) -> None:
         """This case, or this group, is in hand."""
-        stage, _, _, *variant = key.split("/")
+        stage, *rest = key.split("/")
+        variant = rest[2:]
         self._show(" ".join([stage, *variant, "·", step]))
 
     def trial(self, trial: Trial) -> None:

@@ -1,4 +1,4 @@
-"""`report`: a stored run, or an `ab` session's verdicts, to the terminal or in another program's format."""
+"""`report`: a stored run, pivoted if wanted, or an `ab` session's verdicts, to the terminal or for other programs."""
 
 from __future__ import annotations
 
@@ -6,36 +6,49 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.errors import HeadbenchError, UsageError
+from harness.errors import HeadbenchError, UsageError, shown, unknown
 from harness.verdict_output import at_most_one, print_session
 from results.paired import read_pairs
 from results.session import is_session
 from results.store import Run, StoreError, locate, read
+from results.tensor_use import DATASHEET, PEAKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
-def show(where: str, formats: Sequence[str], parquet: Path | None = None) -> None:
+def show(
+    where: str,
+    formats: Sequence[str],
+    parquet: Path | None = None,
+    by: str | None = None,
+    peak: str | None = None,
+) -> None:
     """Print what is stored at `where`; `formats` holds at most one name of `reports.export.WRITERS`.
 
-    With `parquet` the run's frame goes into that file instead, and nothing is printed.
+    With `parquet` the run's frame goes into that file instead, and nothing is printed. With `by` the run is pivoted
+    (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the datasheet's by default).
 
     Raises:
         UsageError: there is no such run, it cannot be read or has no such form, two formats were asked for, the
-            file cannot be written, or pyarrow is missing.
+            file cannot be written, pyarrow is missing, or `by` or `peak` is unknown or one too many.
         HeadbenchError: what is stored cannot be shown.
     """
     wanted = [*formats, *(["parquet"] if parquet else [])]
     form = at_most_one(wanted)
+    _check_pivot(by, peak, form)
     try:
         folder = locate(where)
         stored = read_pairs(folder) if is_session(folder) else read(folder)
     except StoreError as error:
         raise UsageError(str(error)) from error
+    if by and not isinstance(stored, Run):
+        raise UsageError(f"--by {by} is a run's, not a session's: name its base or its head folder")
     if not isinstance(stored, Run):
         print_session(stored, stored.comparisons(), wanted)
+    elif by:
+        _print_pivot(stored, by, peak or DATASHEET, form)
     elif parquet:
         _write_parquet(stored, parquet)
     elif form:
@@ -59,6 +72,37 @@ def print_report(run: Run) -> None:
 
     with _damage_told(run):
         render(from_run(run), new_console())
+
+
+def _check_pivot(by: str | None, peak: str | None, form: str | None) -> None:
+    """Raises UsageError where --by and --peak do not go together with the rest."""
+    if peak is not None and by is None:
+        raise UsageError(f"--peak {shown(peak)} says what --by holds useful rates against: give --by, too")
+    if peak is not None and peak not in PEAKS:
+        raise unknown("--peak", peak, PEAKS)
+    if by is None:
+        return
+    from reports.pivot import BY
+
+    if by not in BY:
+        raise unknown("--by", by, BY)
+    if form not in (None, "markdown"):
+        column = "causal" if by == "mask" else by
+        raise UsageError(
+            f"--by {by} goes to the terminal or --markdown: --{form} has a row per case, its {column} with it"
+        )
+
+
+def _print_pivot(run: Run, by: str, peak: str, form: str | None) -> None:
+    from reports import pivot, pivot_markdown, pivot_terminal
+    from reports.terminal import new_console
+
+    with _damage_told(run):
+        pivoted = pivot.from_run(run, by, peak)
+        if form:
+            sys.stdout.write(pivot_markdown.to_markdown(pivoted))
+        else:
+            pivot_terminal.render(pivoted, new_console())
 
 
 def _write_parquet(run: Run, path: Path) -> None:

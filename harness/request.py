@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +19,10 @@ T = TypeVar("T")
 
 MASKS = {"causal": True, "full": False}
 
+MOST_IN_A_RANGE = 1_000
+MOST_SHAPES = 10_000
+"""A slip in a step is told, rather than planned for hours; so is one in several options that multiply."""
+
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
@@ -29,7 +34,7 @@ class Defaults:
     budget_s: float
 
 
-GPU_DEFAULTS = Defaults(batch=(1, 32), seq_len=(1024,), dtype=("bf16",), budget_s=180.0)
+GPU_DEFAULTS = Defaults(batch=(1, 32), seq_len=(1024,), dtype=("bf16",), budget_s=300.0)
 CPU_DEFAULTS = Defaults(batch=(1,), seq_len=(256,), dtype=("fp32",), budget_s=75.0)
 QUICK_BUDGET_S = 8.0
 QUICK_MODEL = "andrea-120m"
@@ -69,6 +74,7 @@ class Selection:
         try:
             for dtype in self.dtypes:
                 canonical_dtype(dtype)
+            self._refuse_too_many()
             self.shapes(CPU_DEFAULTS)
         except ShapeError as error:
             raise UsageError(str(error)) from error
@@ -90,6 +96,25 @@ class Selection:
             Shape(batch, seq_len, d_model, n_head, MASKS[mask], dtype)
             for (d_model, n_head), batch, seq_len, mask, dtype in every
         )
+
+    def _refuse_too_many(self) -> None:
+        """Counted before they are made, for which a slip could need all memory."""
+        swept = {
+            "--model": self.models,
+            "--d-model": self.d_model,
+            "--n-head": self.n_head,
+            "--head-dim": self.head_dim,
+            "--batch": self.batch,
+            "--seq-len": self.seq_len,
+            "--mask": self.masks,
+            "--dtype": self.dtypes,
+        }
+        several = {option: len(values) for option, values in swept.items() if len(values) > 1}
+        if (count := math.prod(several.values())) > MOST_SHAPES:
+            counts = " × ".join(f"{number:,} of {option}" for option, number in several.items())
+            raise UsageError(
+                f"{counts} are {count:,} shapes: {MOST_SHAPES:,} at most; give fewer values, or several runs"
+            )
 
     def _heads(self) -> tuple[tuple[int, int], ...]:
         """(d_model, n_head) of every model asked for, after the sweeps.
@@ -122,19 +147,37 @@ def split_values(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def split_counts(option: str, given: Sequence[str] | None) -> tuple[int, ...]:
-    """The same as whole numbers from 1.
+    """The same as whole numbers from 1; `16:256:8` is 16, 24, … 256.
 
     Raises:
-        UsageError: a piece is no such number.
+        UsageError: a piece is neither such a number nor such a range.
     """
-    for piece in split_values(option, given):
-        # The length comes first: Python refuses to convert thousands of digits.
-        digits = piece.isascii() and piece.isdigit() and len(piece) <= 20
-        if not digits or not 1 <= int(piece) <= LARGEST_COUNT:
-            raise UsageError(
-                f"{option} {shown(piece)} is not a count: whole numbers from 1 to 10¹³, as in {option} 32,64"
-            )
-    return tuple(int(piece) for piece in split_values(option, given))
+    return unique(count for piece in split_values(option, given) for count in _counts(option, piece))
+
+
+def _counts(option: str, piece: str) -> Sequence[int]:
+    bounds = piece.split(":")
+    if not all(map(_is_count, bounds)) or len(bounds) not in (1, 3):
+        raise UsageError(
+            f"{option} {shown(piece)} is not a count: whole numbers from 1 to 10¹³, as in {option} 32,64, "
+            f"or first:last:step, as in 16:256:8"
+        )
+    if len(bounds) == 1:
+        return (int(piece),)
+    first, last, step = map(int, bounds)
+    counts = range(first, last + 1, step)
+    if not 1 <= len(counts) <= MOST_IN_A_RANGE:
+        raise UsageError(
+            f"{option} {piece} is {len(counts):,} values: 1 to {MOST_IN_A_RANGE:,} would do, first:last:step with "
+            f"the last no less than the first"
+        )
+    return counts
+
+
+def _is_count(text: str) -> bool:
+    # The length comes first: Python refuses to convert thousands of digits.
+    digits = text.isascii() and text.isdigit() and len(text) <= 20
+    return digits and 1 <= int(text) <= LARGEST_COUNT
 
 
 def parse_seconds(option: str, text: str) -> float:

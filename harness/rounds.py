@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.nvml import NOTHING_READ, Reading
+from harness.sensors.nvml import NOTHING_READ, Reading
 from harness.series import FEWEST_SAMPLES
 from results.schema import Stopped
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import INTERRUPTED, HeadbenchError, UsageError
+from harness.errors import INTERRUPTED, HeadbenchError, UsageError, unknown
 from harness.new_run import new_manifest, new_run_id, store_left_out
 from harness.plan import LeftOut, Plan, figures, leave_out, make_plan
 from harness.plugins import changed_plugin, remember
@@ -15,7 +15,7 @@ from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
 from harness.runner import START_GUESS_S
 from harness.signals import ended_by_signals, ignore_signals
-from results.run import Run, load
+from results.run import WANTED, Run, load
 from results.session import is_session
 from results.store import RUNS, RunWriter, StoreError, locate
 from results.words import counted
@@ -55,8 +55,13 @@ class Options:
     replicates: int | None = None
     silence_s: float = SILENCE_S
     seed: int = 0
+    counters: str | None = None
     plugins: tuple[Path, ...] = ()
     out: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.counters is not None and self.counters not in WANTED:
+            raise unknown("--counters", self.counters, WANTED)
 
 
 @ended_by_signals()
@@ -144,6 +149,7 @@ def _settings(options: Options, environment: dict[str, Any]) -> dict[str, Any]:
         "replicates": options.replicates or (1 if options.quick else REPLICATES),
         "silence_s": options.silence_s,
         "seed": options.seed,
+        "counters": options.counters or "gpm",
         "plugins": remember(options.plugins),
     }
 
@@ -162,13 +168,16 @@ def _announce(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
 
 def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any]) -> str:
     """`about 180 s`, the budget; `at least 35 s` where starting, verifying and observing alone take more."""
-    from harness.observations import usual_s
+    from harness import counting, observations
 
     device = environment["device"].partition(":")[0]
     replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * plan.measured
-    least_s = settings["replicates"] * replicate_s + usual_s(plan.measured, device)
+    least_s = settings["replicates"] * replicate_s + observations.usual_s(plan.measured, device)
+    counts = settings["counters"] == "ncu" and device == "cuda"
+    counting_s = counting.usual_s([None] * plan.measured) if counts else 0.0
     budget_s = settings["budget_s"]
-    return f"about {budget_s:.0f} s" if budget_s >= least_s else f"at least {least_s:.0f} s"
+    estimate = f"about {budget_s:.0f} s" if budget_s >= least_s else f"at least {least_s:.0f} s"
+    return f"{estimate}, and some {counting_s:.0f} s more for Nsight Compute" if counts else estimate
 
 
 def _sound_run(where: Path) -> Path:
@@ -212,6 +221,7 @@ def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
 
 def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] = ()) -> int:
     """Measure and show; whatever ends the measuring, what is there is shown first."""
+    from harness.counting import Counting
     from harness.observations import Observing, usual_s
     from harness.progress import Progress
     from harness.report_command import print_report
@@ -225,6 +235,7 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
             observing_s = usual_s(len(set(run.manifest.cases) - observed), run.manifest.environment["device"])
             Runner(writer, progress).run(budget_s - observing_s)
             Observing(writer, progress).run()
+            Counting(writer, progress).run()
     except KeyboardInterrupt:
         code = INTERRUPTED
     except StoreError as error:

@@ -12,7 +12,7 @@ from results.schema import THROTTLED, Stopped, Timing
 from results.statistics import mean_half_width, relative_half_width
 
 if TYPE_CHECKING:
-    from harness.nvml import Reading
+    from harness.sensors.nvml import Reading
     from harness.timers import Bracket
 
 PRECISE_BLOCKS = 3

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.clocks import Cooling
-    from harness.nvml import Nvml
+    from harness.sensors.nvml import Nvml
     from harness.state import PinnedState
     from harness.timers import Timer
     from results.schema import Trial

@@ -28,6 +28,10 @@ class KernelError(RuntimeError):
     """Device code could not be compiled, launched or inspected; the message says what would help."""
 
 
+class CompilerMissing(KernelError):
+    """There is no CuPy or no NVRTC on this machine: no fault of any kernel."""
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """One compilation: a `.cu` file, the macros it is compiled with (`HEAD_DIM=64`), and for which GPUs."""
@@ -116,14 +120,14 @@ def nvrtc_version() -> tuple[int, int]:
     """NVRTC's version.
 
     Raises:
-        KernelError: CuPy or NVRTC is missing.
+        CompilerMissing: CuPy or NVRTC is missing.
     """
     try:
         from cupy.cuda import nvrtc
 
         major, minor = nvrtc.getVersion()
     except Exception as error:  # a missing library shows as ImportError, RuntimeError or CuPy's own types
-        raise KernelError(f"NVRTC cannot be used ({_first_line(error)}): {_INSTALL}") from error
+        raise CompilerMissing(f"NVRTC cannot be used ({_first_line(error)}): {_INSTALL}") from error
     return int(major), int(minor)
 
 
@@ -159,4 +163,5 @@ def _write(file: Path, content: bytes) -> None:
 
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    # CUDA's finder repeats itself for every name that it tried
+    return lines[0].partition(": No such file")[0] if lines else type(error).__name__

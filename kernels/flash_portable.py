@@ -58,10 +58,8 @@ class Tile:
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, sm_count: int) -> Tile:
     """The tile for a shape: 128 queries a block, or 64 where those would leave SMs idle or O without registers."""
     small = batch_heads * math.ceil(seq_len / 128) < 2 * sm_count
-    if small or head_dim > 96:
+    if small or head_dim > 72:
         return Tile(m_tiles=1, warps=4, keys=64, blocks_per_sm=3 if head_dim <= 72 else 2)
-    if head_dim > 72:
-        return Tile(m_tiles=2, warps=4, keys=32, blocks_per_sm=2)
     return Tile(m_tiles=2, warps=4, keys=64, blocks_per_sm=2)
 
 

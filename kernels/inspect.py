@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,10 @@ def inspect(build: Build) -> list[Resources]:
     Raises:
         KernelError: NVRTC cannot be used, or it refuses the source.
     """
-    binaries = [compile_for(build, arch) for arch in build.architectures]
-    with ThreadPoolExecutor() as pool:  # the disassembler is a process of its own, and slow
+    with (
+        ThreadPoolExecutor() as pool
+    ):  # NVRTC releases Python's lock, the disassembler is a process of its own
+        binaries = list(pool.map(partial(compile_for, build), build.architectures))
         counts = pool.map(_tensor_instructions, (binary.cubin for binary in binaries))
         return [
             resources

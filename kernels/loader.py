@@ -1,6 +1,6 @@
 """Load a `.cu` file's kernels for the GPU present, and launch them on PyTorch's current stream.
 
-Mine to use from a plugin too:
+A plugin can use it, too:
 
     kernel = loader.kernel(Path(__file__).with_name("mine.cu"), "my_kernel", "HEAD_DIM=64")
     kernel.launch(blocks, 128, x.data_ptr(), np.int32(len(x)))

@@ -10,6 +10,7 @@ from reports.remarks import outcome_label
 from reports.text import MISSING, plain
 from results.ranking import is_wide
 from results.schema import Outcome
+from results.tensor_use import tensor_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -158,7 +159,7 @@ def _group_columns(group: GroupTable) -> tuple[Column[Standing], ...]:
     time = units.time_scale(known.value_s for record in records for known in record.estimates.values())
     size = units.size_scale(record.peak_delta_bytes for record in records)
     return (
-        Column("  variant", lambda row: f"{_mark(row)} {plain(row.variant)}", left=True, least=14),
+        Column("  variant", lambda row: f"{mark(row)} {plain(row.variant)}", left=True, least=14),
         Column(group.mode or "time", lambda row: time(row.time.value_s if row.time else None, 4)),
         Column("±", _interval),
         Column("eager", _other_mode("eager", group.mode, time), expendable=3),
@@ -166,6 +167,8 @@ def _group_columns(group: GroupTable) -> tuple[Column[Standing], ...]:
         Column(rate.unit, lambda row: rate.number(row.flops_per_s, 3), expendable=1),
         Column("peak", lambda row: units.percent(row.peak_fraction), expendable=2),
         Column("held", lambda row: units.percent(row.held_fraction), expendable=5),
+        Column("active", _active, expendable=5),
+        Column("issued", _issued, expendable=5),
         Column("× base", _speedup),
         Column("memory", lambda row: size(row.record.peak_delta_bytes, 3), expendable=6),
         Column("busy", _busy, expendable=7),
@@ -186,7 +189,8 @@ def without_empty(grids: Sequence[Grid[T]]) -> list[Grid[T]]:
     ]
 
 
-def _mark(row: Standing) -> str:
+def mark(row: Standing) -> str:
+    """How the case stands in its group, as one sign."""
     if row.implausible:
         return IMPLAUSIBLE_MARK
     return FASTEST_MARK if row.is_fastest else LEVEL_MARK if row.level else " "
@@ -219,6 +223,16 @@ def _speedup(row: Standing) -> str:
     if not row.speedup:
         return MISSING
     return ("" if row.speedup_sure else UNSURE_MARK) + units.significant(row.speedup, 3)
+
+
+def _active(row: Standing) -> str:
+    percent = tensor_use(row).tensor_active_percent
+    return units.percent(percent / 100 if percent is not None else None)
+
+
+def _issued(row: Standing) -> str:
+    ratio = tensor_use(row).issued_ratio
+    return MISSING if ratio is None else f"{ratio:.2f}"
 
 
 def _busy(row: Standing) -> str:

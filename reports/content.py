@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from results.ranking import Standing
     from results.run import Run
-    from results.schema import Case, Manifest
+    from results.schema import Case, Ceilings, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,9 @@ class Fastest:
 class Report:
     """All that is shown of one run. `groups` is in plan order, `fastest` has those with a time.
 
-    `sources` are the ids of the runs it was merged from, oldest first, `took_s` is what one run took.
-    `unfinished` maps the folder of each run that can be resumed to how many trials it lacks.
+    `sources` are the ids of the runs it was merged from, oldest first, `took_s` is what one run took, `ceilings` what
+    it found its machine to reach at most. `unfinished` maps the folder of each run that can be resumed to how many
+    trials it lacks.
     """
 
     manifest: Manifest
@@ -78,6 +79,7 @@ class Report:
     unfinished: dict[str, int]
     sources: tuple[str, ...]
     took_s: float | None
+    ceilings: Ceilings | None = None
 
     @property
     def rows(self) -> tuple[Standing, ...]:
@@ -103,6 +105,7 @@ def from_run(run: Run) -> Report:
         unfinished={str(path): missing for path, missing in run.unfinished().items()},
         sources=tuple(run.sources()),
         took_s=run.took_s(),
+        ceilings=run.ceilings,
     )
 
 

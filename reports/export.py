@@ -12,6 +12,7 @@ from reports.junit import to_junit
 from reports.pytest_benchmark import to_pytest_benchmark
 from reports.text import csv
 from results.codec import encode
+from results.tensor_use import tensor_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +27,16 @@ def to_csv(run: Run) -> str:
 
 
 def to_json(run: Run) -> str:
-    """`{"manifest": …, "records": […]}` as strict JSON: what is unknown or not a number is null."""
-    records = [asdict(record) for record in run.records()]
-    everything = {"manifest": run.manifest.to_json(), "records": records}
+    """`{"manifest": …, "ceilings": …, "records": […]}` as strict JSON: what is unknown or not a number is null.
+
+    Each record has what is derived of its tensor-core use in `tensor_use`, with the reason for all that is missing.
+    """
+    records = [
+        {**asdict(standing.record), "tensor_use": asdict(tensor_use(standing))}
+        for standing in run.standings()
+    ]
+    ceilings = run.ceilings.to_json() if run.ceilings else None
+    everything = {"manifest": run.manifest.to_json(), "ceilings": ceilings, "records": records}
     return json.dumps(encode(everything), allow_nan=False, indent=1) + "\n"
 
 

@@ -1,22 +1,23 @@
-"""What is said around the tables: machine, measurement, precision, verification; counts and failures."""
+"""What is said around the tables: what was measured, how precisely, how verified; counts and failures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reports import units
 from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, UNSURE_MARK, short_title
+from reports.machine import ceilings, known, machine, peaks, software
 from reports.remarks import IMPLAUSIBLE, outcome_label
 from reports.text import plain, shorten
 from results.ranking import is_wide
 from results.schema import Outcome
+from results.tensor_use import tensor_use
 from results.words import counted
 
 if TYPE_CHECKING:
     from reports.content import Fastest, Report
     from results.ranking import Standing
-    from results.schema import Manifest
     from results.statistics import Estimate
 
 MODE_MEANINGS = {
@@ -25,6 +26,8 @@ MODE_MEANINGS = {
     "graph": "graph: a CUDA graph replayed",
 }
 
+ACTIVE_MEANING = "active: share of cycles with a tensor pipe busy"
+ISSUED_MEANING = "issued: FLOPs that the tensor cores executed ÷ the algorithm's"
 
 TIE_WIDTH = 0.05
 """Two times within ± 5 % whose intervals overlap are level, which is an answer and no fault of the measurement."""
@@ -41,9 +44,10 @@ def notices(report: Report) -> list[str]:
 def header(report: Report) -> list[tuple[str, list[str]]]:
     """(label, parts) lines: what machine, what was measured, how well it is known, how it was verified."""
     lines = [
-        ("machine", _machine(report.manifest.environment)),
-        ("peaks", _peaks(report)),
-        ("software", _software(report.manifest)),
+        ("machine", machine(report.manifest.environment)),
+        ("peaks", peaks(report)),
+        ("ceilings", ceilings(report)),
+        ("software", software(report.manifest)),
         ("measured", _measured(report)),
         ("precision", _precision(report)),
         ("verified", _verified(report)),
@@ -54,6 +58,7 @@ def header(report: Report) -> list[tuple[str, list[str]]]:
 def legend(report: Report) -> list[str]:
     """What the marks and titles mean, as far as the tables use them."""
     rows = [row for row in report.rows if row.time]
+    uses = [tensor_use(row) for row in rows]
     modes = {mode for row in rows for mode in row.record.estimates}
     said = (
         (any(row.is_fastest for row in rows), f"{FASTEST_MARK} fastest"),
@@ -63,6 +68,8 @@ def legend(report: Report) -> list[str]:
         (any(row.time and row.time.high_s for row in rows), "±: half the 95 % interval over replicates"),
         (any(row.peak_fraction for row in rows), "peak: share of the device's peak rate"),
         (any(row.held_fraction for row in rows), "held: the same at the SM clock it ran at"),
+        (any(use.tensor_active_percent is not None for use in uses), ACTIVE_MEANING),
+        (any(use.issued_ratio is not None for use in uses), ISSUED_MEANING),
         (any(row.speedup for row in rows), "× base: speed over the baseline's"),
         (
             _any_unsure(report),
@@ -136,53 +143,12 @@ def _gathered(report: Report, said: list[tuple[Standing, str, str | None]]) -> l
     ]
 
 
-def _machine(environment: dict[str, Any]) -> list[str]:
-    if _on_gpu(environment):
-        return _gpu(environment.get("gpu") or {})
-    cpu = environment.get("cpu") or {}
-    return _known(
-        cpu.get("name") or "a CPU of unknown name",
-        cpu.get("cores") and counted(cpu["cores"], "core"),
-        environment.get("platform"),
-    )
-
-
-def _gpu(gpu: dict[str, Any]) -> list[str]:
-    capability = gpu.get("capability")
-    version = ".".join(map(str, capability)) if isinstance(capability, (list, tuple)) else capability
-    return _known(
-        gpu.get("name") or "a GPU of unknown name",
-        gpu.get("sm_count") and f"{gpu['sm_count']} SMs",
-        gpu.get("memory_bytes") and units.size(gpu["memory_bytes"]),
-        version and f"capability {version}",
-        gpu.get("power_limit_w") and f"{gpu['power_limit_w']:.0f} W limit",
-        gpu.get("max_sm_clock_mhz") and f"up to {gpu['max_sm_clock_mhz']:.0f} MHz",
-    )
-
-
-def _software(manifest: Manifest) -> list[str]:
-    environment = manifest.environment
-    torch, gpu, git = (environment.get(key) or {} for key in ("torch", "gpu", "git"))
-    on_gpu = _on_gpu(environment)
-    commit = (
-        git.get("commit") and f" at {str(git['commit'])[:10]}{'' if git.get('clean') else ' with changes'}"
-    )
-    return _known(
-        f"torch {torch.get('version') or 'of unknown version'}",
-        on_gpu and torch.get("cuda") and f"CUDA {torch['cuda']}",
-        on_gpu and torch.get("cudnn") and f"cuDNN {_cudnn(torch['cudnn'])}",
-        on_gpu and gpu.get("driver") and f"driver {gpu['driver']}",
-        environment.get("python") and f"Python {environment['python']}",
-        f"headbench {manifest.headbench_version}{commit or ''}",
-    )
-
-
 def _measured(report: Report) -> list[str]:
     manifest = report.manifest
     tried = sum(row.outcome is not None and not row.outcome.never_tried for row in report.rows)
     cases = f"{tried:,} of {counted(len(report.rows), 'case')} in {counted(len(report.groups), 'group')}"
     if len(report.sources) > 1:
-        return _known(cases, _merged(report.sources))
+        return known(cases, _merged(report.sources))
     budget_s, took_s = manifest.settings.get("budget_s"), report.took_s
     spent = [
         *([f"budget {budget_s:g} s"] if budget_s else []),
@@ -190,7 +156,7 @@ def _measured(report: Report) -> list[str]:
     ]
     fresh = "in a fresh process" if manifest.replicates == 1 else "each a fresh process"
     replicates = f"{counted(manifest.replicates, 'replicate')}, {fresh}"
-    return _known(cases, replicates, ", ".join(spent), manifest.created_utc)
+    return known(cases, replicates, ", ".join(spent), manifest.created_utc)
 
 
 def _merged(sources: tuple[str, ...]) -> str:
@@ -212,47 +178,20 @@ def _unranked(report: Report, mode: str) -> list[Estimate]:
     return [estimate for estimate in found if estimate]
 
 
-def _on_gpu(environment: dict[str, Any]) -> bool:
-    return str(environment.get("device")).startswith("cuda")
-
-
-def _cudnn(version: object) -> str:
-    """`9.19.0` from 91900, which is how cuDNN counts since 9; before, 8.9.2 was 8902."""
-    if not isinstance(version, int):
-        return str(version)
-    thousands = 10_000 if version >= 90_000 else 1_000
-    return f"{version // thousands}.{version % thousands // 100}.{version % 100}"
-
-
-def _peaks(report: Report) -> list[str]:
-    peaks = report.manifest.environment.get("peaks") or {}
-    names = dict.fromkeys([*(group.case.dtype for group in report.groups), "memory"])
-    return [_peak(name, peaks[name]) for name in names if peaks.get(name)]
-
-
-def _peak(name: str, peak: dict[str, Any]) -> str:
-    rate = (
-        units.rate(peak.get("flops_per_s")) if name != "memory" else units.rate(peak.get("bytes_per_s"), "B")
-    )
-    clock = f" at {peak['clock_mhz']:.0f} MHz" if peak.get("clock_mhz") else ""
-    source = f" ({shorten(peak['source'], 60)})" if peak.get("source") else ""
-    return plain(f"{name} {rate}{clock}{source}")
-
-
 def _precision(report: Report) -> list[str]:
     times = [row.time for row in report.rows if row.time]
-    known = [time.half_width for time in times if time.half_width is not None]
+    widths = [time.half_width for time in times if time.half_width is not None]
     if not times:
         return ["nothing was timed"]
-    if not known:
+    if not widths:
         return ["1 replicate: no interval, so a difference may be chance"]
-    within_1, within_5 = (sum(width <= limit for width in known) for limit in (0.01, 0.05))
+    within_1, within_5 = (sum(width <= limit for width in widths) for limit in (0.01, 0.05))
     eager = _unranked(report, "eager")
     wide = sum(map(is_wide, eager))
-    return _known(
+    return known(
         f"{within_1} of {counted(len(times), 'ranked time')} within ± 1 %",
         f"{within_5} within ± 5 %",
-        f"the widest ± {units.interval(max(known))}",
+        f"the widest ± {units.interval(max(widths))}",
         wide and f"{wide} of {counted(len(eager), 'eager time')} beyond ± 25 %, marked {UNSURE_MARK}",
     )
 
@@ -265,11 +204,7 @@ def _verified(report: Report) -> list[str]:
     agreed = sum(bool(checks) and all(check.passed for check in checks) for checks in timed)
     both = {"before", "after"} <= {check.when for checks in timed for check in checks}
     when = ", before and after timing" if both else ""
-    return _known(
+    return known(
         timed and f"{agreed:,} of {counted(len(timed), 'timed case')} agree with the reference{when}",
         wrong and f"{wrong:,} {'disagrees and has' if wrong == 1 else 'disagree and have'} no time",
     )
-
-
-def _known(*parts: object) -> list[str]:
-    return [plain(part) for part in parts if part]

@@ -14,7 +14,7 @@ from reports.text import plain, shorten
 from results.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from reports.columns import Grid
     from reports.content import Report
@@ -33,7 +33,13 @@ _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 
 def to_markdown(report: Report) -> str:
     """The whole report, in the terminal's order."""
-    parts = [*_head(report), *_groups(report), *_launches(report), *_fastest(report), *_closing(report)]
+    remarks = [("remark", f"{remark.kind}: {remark.sentence}") for remark in report.remarks]
+    tables = [*_groups(report), *_launches(report), *_fastest(report)]
+    return page([*head(report, headline.legend(report), remarks), *tables, *closing(report)])
+
+
+def page(parts: Iterable[str]) -> str:
+    """The parts that are not empty, with a blank line between them."""
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -44,19 +50,19 @@ def escape(text: str) -> str:
     return _EMPHASIS.sub("&#95;", line).replace("://", ":<!-- -->//")
 
 
-def _head(report: Report) -> Iterator[str]:
+def head(report: Report, legend: Sequence[str], remarks: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
+    """What must be said first, machine and measurement, these (label, text) remarks, and the legend."""
     yield from (f"> **{escape(notice)}**" for notice in headline.notices(report))
     lines = [(label, " · ".join(parts)) for label, parts in headline.header(report)]
-    lines += [("remark", f"{remark.kind}: {remark.sentence}") for remark in report.remarks]
-    yield bullets(f"**{label}** {escape(text)}" for label, text in lines)
-    yield escape(" · ".join(headline.legend(report)))
+    yield bullets(f"**{label}** {escape(text)}" for label, text in (*lines, *remarks))
+    yield escape(" · ".join(legend))
 
 
 def _groups(report: Report) -> Iterator[str]:
     for group, grid in zip(report.groups, group_grids(report), strict=True):
         yield f"### {escape(' · '.join(case_title(group.case)))}"
         yield table(grid)
-        yield bullets(map(_remark, group.remarks))
+        yield bullets(map(remark_line, group.remarks))
 
 
 def _launches(report: Report) -> Iterator[str]:
@@ -72,7 +78,8 @@ def _fastest(report: Report) -> Iterator[str]:
         yield escape(headline.certainty(report) or "")
 
 
-def _closing(report: Report) -> Iterator[str]:
+def closing(report: Report, options: str = "") -> Iterator[str]:
+    """Counts, notes and faults; what is missing; where it is stored, and the command that shows this again."""
     yield escape(" · ".join(headline.outcomes(report)))
     yield bullets(f"note: {escape(shorten(note))}" for note in report.notes)
     failures = headline.failures(report)
@@ -89,7 +96,7 @@ def _closing(report: Report) -> Iterator[str]:
         yield bullets(
             escape(f"python -m harness run --resume {shlex.quote(folder)}") for folder in report.unfinished
         )
-    yield f"Stored in {escape(path)}; show again: {escape(f'python -m harness report {path}')}"
+    yield f"Stored in {escape(path)}; show again: {escape(f'python -m harness report {path}{options}')}"
 
 
 def table(grid: Grid[Any]) -> str:
@@ -104,7 +111,8 @@ def table(grid: Grid[Any]) -> str:
     return "\n".join(f"| {line} |" for line in (head, " | ".join(rules), *body))
 
 
-def _remark(remark: Remark) -> str:
+def remark_line(remark: Remark) -> str:
+    """`kind – whom it is about, and what is said of them`."""
     return f"{escape(remark.kind)} – {escape(remark.sentence)}"
 
 

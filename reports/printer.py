@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+
+
+UNITS = re.compile(r"(?<=\d) (?=[%×])")
+"""The space between a number and its sign, at which no line ends."""
+TIE = "\ue000"
+"""What stands for it meanwhile: as wide as a space, and none to whoever breaks lines."""
 
 
 class Printer:
@@ -28,7 +35,9 @@ class Printer:
     def wrapped(self, text: str, style: str = "", label: str = "") -> None:
         """`text` in lines as wide as the console, beside `label`, which its first line begins with."""
         room = max(self.width - len(label), 20)
-        pieces = [piece.plain.rstrip() for piece in Text(text).wrap(self._console, room, overflow="fold")]
+        tied = UNITS.sub(TIE, text)
+        pieces = [piece.plain.rstrip() for piece in Text(tied).wrap(self._console, room, overflow="fold")]
+        pieces = [piece.replace(TIE, " ") for piece in pieces]
         for number, piece in enumerate(pieces or [""]):
             start = Text(label if number == 0 else " " * len(label), style or "bold")
             self.line(start.append(piece, style or "not bold"))

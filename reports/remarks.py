@@ -9,6 +9,7 @@ from reports import units
 from reports.text import listing, plain, shorten
 from results.peaks import peak_flops_per_s, why_no_peak
 from results.schema import MODES, THROTTLED, Outcome
+from results.tensor_use import ACTIVE, asked, why_not
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,7 +71,7 @@ def remarks_of(rows: Sequence[Standing]) -> tuple[Remark, ...]:
         about.setdefault((FROM_RUN, row.record.run_id), []).append(row.variant)
     ok = [row for row in rows if row.outcome is Outcome.OK]
     for row in ok:
-        for said in (*_times(row), *_floors(row.record), *_comparisons(row, mixed), *_sensors(row.record)):
+        for said in (*_times(row), *_floors(row.record), *_comparisons(row, mixed), *_sensors(row)):
             about.setdefault(said, []).append(row.variant)
     everyone = {row.variant for row in ok}
     return tuple(
@@ -113,6 +114,14 @@ def left_out_everywhere(groups: Sequence[Sequence[Standing]]) -> tuple[Remark, .
 def absence(row: Standing) -> Absence:
     """(variant, outcome in words, reason) of a case without a time."""
     return row.variant, outcome_label(row.outcome), row.record.reason or "no reason was stored"
+
+
+def company(record: Record) -> Iterator[tuple[str, str]]:
+    """Who else used the GPU while the case was watched."""
+    others = record.utilisation.other_processes if record.utilisation else None
+    if others:
+        who = "1 other process" if others == 1 else f"{others} other processes"
+        yield "not alone", f"{who} used the GPU in its window: what is told of the whole GPU includes that"
 
 
 def _wrong(row: Standing) -> Iterator[tuple[str, str]]:
@@ -180,9 +189,14 @@ def _why_no_speedup(row: Standing, run: str) -> str:
     return f"the baseline {name} has no {row.mode} time{ended}"
 
 
-def _sensors(record: Record) -> Iterator[tuple[str, str]]:
+def _sensors(row: Standing) -> Iterator[tuple[str, str]]:
+    record = row.record
     memory, utilisation = record.memory, record.utilisation
     if record.peak_delta_bytes is None:
         yield "no peak memory", (memory and memory.reason) or "not recorded"
     if record.gpu_busy_percent is None:
         yield "no busy share", (utilisation and utilisation.reason) or "not recorded"
+    for kind, name, figure in (("no GPM", "gpm", ACTIVE), ("no counters", "counters", "issued_flops")):
+        if asked(row, name) and getattr(getattr(record, name), figure, None) is None:
+            yield kind, why_not(row, name, figure)
+    yield from company(record)

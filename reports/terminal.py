@@ -56,24 +56,29 @@ def new_console(file: TextIO | None = None, width: int | None = None) -> Console
 def render(report: Report, console: Console) -> None:
     """Print the whole report: header, a table per group, the winners, what went wrong, where it is stored."""
     out = Printer(console)
-    _header(report, out)
+    head(report, out)
+    for number, remark in enumerate(report.remarks):
+        out.wrapped(f"{remark.kind}: {remark.sentence}", label=f"{'' if number else 'remarks':<11}")
+    legend(headline.legend(report), out)
     _groups(report, out)
     _launches(report, out)
     _fastest(report, out)
-    _closing(report, out)
+    closing(report, out)
 
 
-def _header(report: Report, out: Printer) -> None:
+def head(report: Report, out: Printer) -> None:
+    """What must be said first; machine, software, and what was measured how well."""
     for notice in headline.notices(report):
         out.wrapped(notice, "bold yellow", label="! ")
     for label, parts in headline.header(report):
         out.packed(parts, label=f"{label:<11}")
-    for number, remark in enumerate(report.remarks):
-        out.wrapped(f"{remark.kind}: {remark.sentence}", label=f"{'' if number else 'remarks':<11}")
-    legend = headline.legend(report)
-    if legend:
+
+
+def legend(meanings: Sequence[str], out: Printer) -> None:
+    """What the marks and titles of the tables below mean."""
+    if meanings:
         out.line()
-        out.packed(legend, "dim")
+        out.packed(meanings, "dim")
 
 
 def _groups(report: Report, out: Printer) -> None:
@@ -82,8 +87,8 @@ def _groups(report: Report, out: Printer) -> None:
     for group, grid in zip(report.groups, grids, strict=True):
         out.line()
         out.packed(case_title(group.case), "bold")
-        _grid(grid, layout, out)
-        _remarks(group.remarks, out)
+        print_grid(grid, layout, out)
+        print_remarks(group.remarks, out)
     if layout.dropped:
         out.line()
         _dropped(layout, out)
@@ -93,7 +98,7 @@ def _launches(report: Report, out: Printer) -> None:
     if grid := launches_grid(report):
         out.line()
         out.wrapped(LAUNCHES, "bold")
-        _grid(grid, fit([grid], out.width), out)
+        print_grid(grid, fit([grid], out.width), out)
 
 
 def _fastest(report: Report, out: Printer) -> None:
@@ -102,7 +107,7 @@ def _fastest(report: Report, out: Printer) -> None:
         layout = fit([grid], out.width)
         out.line()
         out.line("fastest of each group", "bold")
-        _grid(grid, layout, out)
+        print_grid(grid, layout, out)
         if doubt := headline.certainty(report):
             out.wrapped(doubt, "yellow")
         if layout.dropped:
@@ -110,7 +115,8 @@ def _fastest(report: Report, out: Printer) -> None:
             _dropped(layout, out)
 
 
-def _closing(report: Report, out: Printer) -> None:
+def closing(report: Report, out: Printer, options: str = "") -> None:
+    """Counts, notes and faults; what is missing; where it is stored, and the command that shows this again."""
     path = plain(shlex.quote(report.location))
     out.line()
     out.packed(headline.outcomes(report))
@@ -132,19 +138,21 @@ def _closing(report: Report, out: Printer) -> None:
         for folder in report.unfinished:
             out.line(f"  python -m harness run --resume {plain(shlex.quote(folder))}")
     out.line(f"stored in {path}")
-    out.line(f"show again: python -m harness report {path}")
+    out.line(f"show again: python -m harness report {path}{options}")
 
 
 def _dropped(layout: Layout, out: Printer) -> None:
     out.wrapped(f"left out in {out.width} columns: {', '.join(layout.dropped)}", "dim")
 
 
-def _grid(grid: Grid[Any], layout: Layout, out: Printer) -> None:
+def print_grid(grid: Grid[Any], layout: Layout, out: Printer) -> None:
+    """The grid's title line and its rows, each in its style."""
     for text, emphasis in lines(grid, layout):
         out.line(text, STYLES[emphasis])
 
 
-def _remarks(remarks: Sequence[Remark], out: Printer) -> None:
+def print_remarks(remarks: Sequence[Remark], out: Printer) -> None:
+    """What is to be said of the table above, kinds in a column of their own."""
     indent = max((len(remark.kind) for remark in remarks), default=0)
     for remark in remarks:
         style = STYLES["implausible"] if remark.kind == IMPLAUSIBLE else "dim"

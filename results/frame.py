@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ from results.columns import IDENTITY_COLUMNS
 from results.decomposition import decompose
 from results.record import newest
 from results.schema import MODES
+from results.tensor_use import tensor_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from results.ranking import Standing
     from results.record import Record
     from results.schema import Case, Timing, Trial
+
+_SHARES = ("tensor_active_percent", "sm_active_percent", "occupancy_percent", "dram_percent")
+"""What NVML's performance monitor and Nsight Compute both tell."""
 
 RECORD_COLUMNS = {
     **IDENTITY_COLUMNS,
@@ -32,6 +37,8 @@ RECORD_COLUMNS = {
     "bytes_per_s": "float64",
     "peak_fraction": "float64",
     "held_fraction": "float64",
+    "burst_fraction": "float64",
+    "sustained_fraction": "float64",
     "cycles": "float64",
     "speedup": "float64",
     "implausible": "bool",
@@ -43,6 +50,16 @@ RECORD_COLUMNS = {
     "power_w": "float64",
     "nvml_sm_clock_mhz": "float64",
     "sustained_s": "float64",
+    "average_power_w": "float64",
+    "energy_per_call_j": "float64",
+    "flop_per_j": "float64",
+    "other_processes": "float64",
+    "tensor_active_percent": "float64",
+    "tensor_active_source": "str",
+    "issued_flops": "float64",
+    "issued_ratio": "float64",
+    "rate_while_active": "float64",
+    **{f"{source}_{share}": "float64" for source in ("gpm", "ncu") for share in _SHARES},
     "sm_clock_mhz": "float64",
     "throttled_share": "float64",
     "clock_events": "str",
@@ -50,6 +67,7 @@ RECORD_COLUMNS = {
     "busy_s": "float64",
     "launch_overhead_s": "float64",
     "gaps_s": "float64",
+    "kernels": "str",
     "relative_error": "float64",
     "worst_row_error": "float64",
     "replicates": "int64",
@@ -61,7 +79,16 @@ RECORD_COLUMNS = {
 
 `precision` to `floor_s`, the rates, `speedup`, the clock and `samples` are of that mode too. `sustained_s` is the
 time per call of the NVML window, at the clock that it settled to. `launch_overhead_s` is eager − graph, `gaps_s`
-graph − busy, each negative where the two are not known well enough.
+graph − busy, each negative where the two are not known well enough. `kernels` are the names of what a call runs,
+each once, the longest running first, with semicolons between.
+
+What the tensor cores did (`results.tensor_use` has the meanings, and the reason for each that is missing):
+`peak_fraction`, `held_fraction` and `burst_fraction` hold the headline rate against the datasheet's peak, the peak
+at the SM clock it ran at and the run's own burst of a matmul; `sustained_fraction` the rate of the NVML window
+against the matmul kept up as long. `tensor_active_percent` is Nsight Compute's where `tensor_active_source` says ncu,
+else GPM's; `issued_ratio` is issued ÷ useful FLOPs. `average_power_w`, `energy_per_call_j` and `flop_per_j` are of
+the window, `power_w` one reading at its end. Columns that begin with `gpm_` are NVML's performance monitor's over the
+window, with `ncu_` Nsight Compute's, kernel by kernel.
 """
 
 SAMPLE_COLUMNS = {
@@ -138,6 +165,7 @@ def _row(standing: Standing) -> dict[str, Any]:
         "cycles": standing.cycles,
         "speedup": standing.speedup,
         "implausible": standing.implausible is not None,
+        **_tensor_use(standing),
         **_device(record),
         "sm_clock_mhz": sampling.sm_clock_mhz if sampling else record.sm_clock_mhz,
         "throttled_share": sampling.throttled_share if sampling else None,
@@ -169,16 +197,39 @@ def _device(record: Record) -> dict[str, float | None]:
         "power_w": seen.power_w if seen else None,
         "nvml_sm_clock_mhz": seen.sm_clock_mhz if seen else None,
         "sustained_s": seen.span_s if seen else None,
+        "other_processes": seen.other_processes if seen else None,
     }
 
 
-def _decomposition(record: Record) -> dict[str, float | None]:
+def _tensor_use(standing: Standing) -> dict[str, float | str | None]:
+    """What is derived of it, then both sources' own shares."""
+    use = tensor_use(standing)
+    # The first two are columns already, of the standing itself.
+    elsewhere = {"datasheet_fraction", "held_fraction", "missing"}
+    sources = {"gpm": standing.record.gpm, "ncu": standing.record.counters}
+    return {
+        **{field.name: getattr(use, field.name) for field in fields(use) if field.name not in elsewhere},
+        **{
+            f"{name}_{share}": getattr(figures, share, None)
+            for name, figures in sources.items()
+            for share in _SHARES
+        },
+    }
+
+
+def _kernels(record: Record) -> str | None:
+    seen = sorted(record.dispatch.kernels if record.dispatch else (), key=lambda kernel: -kernel.summed_s)
+    return "; ".join(dict.fromkeys(kernel.name for kernel in seen)) or None
+
+
+def _decomposition(record: Record) -> dict[str, float | str | None]:
     parts = decompose(record)
     return {
         "launches": record.dispatch.launches if record.dispatch else None,
         "busy_s": parts.busy_s,
         "launch_overhead_s": parts.launch_overhead_s,
         "gaps_s": parts.gaps_s,
+        "kernels": _kernels(record),
     }
 
 

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from results.record import Record
-    from results.schema import Case, Manifest
+    from results.schema import Case, Ceilings, Manifest
 
-VOLATILE = ("notices", "gpu.sm_clock_mhz", "gpu.temperature_c", "git", "git.commit", "git.clean")
+VOLATILE = (
+    *("notices", "gpu.sm_clock_mhz", "gpu.temperature_c", "gpu.memory_used_bytes"),
+    *("gpu.other_processes", "gpu.other_processes_reason", "git", "git.commit", "git.clean"),
+)
 """What may differ between two runs without making their machines or software different ones."""
 
 
@@ -43,7 +46,8 @@ class MergedRun(Run):
         """As a single run's; a case is compared with the baseline of its own run, also where a newer has one."""
         of_part = [(part, record) for part in self.parts for record in part.records()]
         records = [record for part, record in of_part if self.owners[record.case] is part]
-        return standings(records, self.manifest_of, baselines=[record for _, record in of_part])
+        baselines = [record for _, record in of_part]
+        return standings(records, self.manifest_of, baselines, self.ceilings_of)
 
     def samples(self) -> DataFrame:
         """A row per sample of every case, each from the run it is taken from."""
@@ -74,6 +78,10 @@ class MergedRun(Run):
     def manifest_of(self, case: Case, /) -> Manifest:
         """The manifest of the run that this case is taken from."""
         return self.owners[case].manifest
+
+    def ceilings_of(self, case: Case, /) -> Ceilings | None:
+        """What that run found its machine to reach at most."""
+        return self.owners[case].ceilings
 
 
 def merge(folder: Path, runs: Sequence[Run], notes: Sequence[str] = ()) -> MergedRun:

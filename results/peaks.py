@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from results.figures import Matmul
     from results.record import Record
-    from results.schema import Manifest
+    from results.schema import Ceilings, Manifest
 
 TOLERANCE = 1.1
 """Boost clocks exceed the clock a datasheet counts with by up to 8 %."""
@@ -43,6 +44,26 @@ def why_no_peak(manifest: Manifest, dtype: str) -> str:
     return str(_entry(manifest, dtype).get("reason") or f"no {dtype} peak is known for this device")
 
 
+def burst_flops_per_s(ceilings: Ceilings | None, dtype: str) -> float | None:
+    """What a large matmul of this dtype reached on this GPU, cold and rested; None where none was measured."""
+    matmul = _matmul(ceilings, dtype)
+    return _number(matmul.burst_flops_per_s) if matmul else None
+
+
+def sustained_flops_per_s(ceilings: Ceilings | None, dtype: str) -> float | None:
+    """What it kept up back to back, at the clock that the GPU's power limit allows; None where none was measured."""
+    matmul = _matmul(ceilings, dtype)
+    return _number(matmul.sustained_flops_per_s) if matmul else None
+
+
+def why_no_ceiling(ceilings: Ceilings | None, dtype: str) -> str:
+    """The reason for a `burst_flops_per_s` or a `sustained_flops_per_s` of None."""
+    if ceilings is None:
+        return "this run measured no ceilings of its GPU"
+    matmul = _matmul(ceilings, dtype)
+    return (matmul.reason if matmul else None) or ceilings.reason or f"no {dtype} matmul was measured"
+
+
 def implausible(record: Record, manifest: Manifest) -> str | None:
     """Why this case cannot have done all its work in the time measured, in any mode; None where it can have.
 
@@ -70,6 +91,10 @@ def _cpu_flops_per_s(manifest: Manifest, dtype: str) -> float | None:
     if manifest.environment.get("device") != "cpu" or not isinstance(cores, int) or not 1 <= cores <= LARGEST:
         return None
     return cores * CPU_CLOCK_HZ * CPU_FLOP_PER_CLOCK.get(dtype, CPU_MATRIX_FLOP_PER_CLOCK)
+
+
+def _matmul(ceilings: Ceilings | None, dtype: str) -> Matmul | None:
+    return ceilings.matmuls.get(dtype) if ceilings else None
 
 
 def _number(value: object) -> float | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from results.record import Record
-    from results.schema import Case, Manifest, Outcome
+    from results.schema import Case, Ceilings, Manifest, Outcome
     from results.statistics import Estimate
 
 HEADLINE_MODES = ("isolated", "eager", "graph")
@@ -30,12 +30,12 @@ WIDEST_SURE = 0.25
 class Standing:
     """One case in its group; None is a value that is not known.
 
-    `manifest` is that of the case's own run, `mode` the group's headline mode, `time` the case's estimate in
-    it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock, `held_fraction` at the SM
-    clock it really ran at, `cycles` the time in cycles of that clock. `baseline` is what its own run recorded of the
-    baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two apart. `level`
-    says that its interval overlaps the fastest one's. `implausible` says why its time cannot be true, in
-    whatever mode: such a case is neither the fastest nor level with it.
+    `manifest` and `ceilings` are those of the case's own run, `mode` the group's headline mode, `time` the case's
+    estimate in it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock, `held_fraction` at
+    the SM clock it really ran at, `cycles` the time in cycles of that clock. `baseline` is what its own run
+    recorded of the baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two
+    apart. `level` says that its interval overlaps the fastest one's. `implausible` says why its time cannot be
+    true, in whatever mode: such a case is neither the fastest nor level with it.
     """
 
     record: Record
@@ -53,6 +53,7 @@ class Standing:
     speedup: float | None = None
     speedup_sure: bool = False
     implausible: str | None = None
+    ceilings: Ceilings | None = None
 
     @property
     def variant(self) -> str:
@@ -74,11 +75,12 @@ def standings(
     records: Sequence[Record],
     manifest_of: Callable[[Case], Manifest],
     baselines: Iterable[Record] | None = None,
+    ceilings_of: Callable[[Case], Ceilings | None] = lambda _: None,
 ) -> list[Standing]:
     """Where each of these records stands among those of its group, in their order.
 
-    A record is compared with the baseline of its own run only: the one among `baselines`, by default among
-    the records themselves.
+    `manifest_of` and `ceilings_of` give those of the run that a case was measured in. A record is compared with the
+    baseline of its own run only: the one among `baselines`, by default among the records themselves.
     """
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -89,6 +91,7 @@ def standings(
         for standing in _group(group, manifest_of):
             record = standing.record
             baseline = of_run.get(_place(record, _baseline(standing.manifest, record.case)))
+            standing = replace(standing, ceilings=ceilings_of(record.case))
             known[record.case] = _compared(standing, baseline)
     return [known[record.case] for record in records]
 

@@ -11,20 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from results.clock_events import IDLE, words
-from results.schema import (
-    MODES,
-    THROTTLED,
-    Case,
-    Dispatch,
-    Manifest,
-    Memory,
-    Observation,
-    Outcome,
-    Timing,
-    Trial,
-    Utilisation,
-    Verification,
-)
+from results.figures import Counters, Dispatch, Gpm, Memory, Utilisation
+from results.schema import MODES, THROTTLED, Case, Manifest, Observation, Outcome, Timing, Trial, Verification
 from results.statistics import Estimate, pooled
 
 if TYPE_CHECKING:
@@ -87,7 +75,9 @@ class Record:
     sampling: dict[str, Sampling]
     memory: Memory | None
     utilisation: Utilisation | None
+    gpm: Gpm | None
     dispatch: Dispatch | None
+    counters: Counters | None
     verifications: tuple[Verification, ...]
     replicates: int
     sm_clock_mhz: float | None
@@ -144,7 +134,9 @@ def _record(run_id: str, case: Case, trials: Sequence[Trial], seen: Sequence[Obs
         sampling={mode: _sampling(_sampled(of_mode[mode])) for mode in estimates},
         memory=_largest(trials),
         utilisation=_utilisation(trials, seen),
+        gpm=next((one.gpm for one in reversed(seen) if one.gpm), None),
         dispatch=next((one.dispatch for one in reversed(seen) if one.dispatch), None),
+        counters=next((one.counters for one in reversed(seen) if one.counters), None),
         verifications=_worst_checks(trials),
         replicates=sum(trial.outcome is Outcome.OK for trial in trials),
         sm_clock_mhz=_sm_clock(of_mode),
@@ -241,7 +233,7 @@ def _utilisation(trials: Sequence[Trial], seen: Sequence[Observation]) -> Utilis
     measured = (
         one
         for one in reversed(said)
-        if replace(one, source=None, reason=None, window_s=None) != Utilisation()
+        if replace(one, source=None, scope=None, reason=None, missing={}, window_s=None) != Utilisation()
     )
     return next(measured, said[-1] if said else None)
 

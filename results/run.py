@@ -7,13 +7,13 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from results.codec import shortened
 from results.errors import StoreError, refused
 from results.ranking import Standing, standings
 from results.record import Record, assemble, newest
-from results.schema import SCHEMA_VERSION, Case, Manifest, Observation, Outcome, Trial
+from results.schema import SCHEMA_VERSION, Case, Ceilings, Manifest, Observation, Outcome, Trial
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -25,8 +25,14 @@ MANIFEST = "manifest.json"
 TRIALS = "trials.jsonl"
 OBSERVATION = "observation"
 """The key of a line of trials.jsonl that holds no trial but an observation."""
-SENSORS = ("utilisation", "dispatch")
-"""The fields of an observation."""
+CEILINGS = "ceilings"
+"""The key of a line that holds what the machine reached at most."""
+WANTED = {
+    "none": ("utilisation", "dispatch"),
+    "gpm": ("utilisation", "gpm", "dispatch"),
+    "ncu": ("utilisation", "gpm", "dispatch", "counters"),
+}
+"""The fields of an observation that a run wants of each case, by its setting `counters`; before schema 3, none."""
 
 
 @dataclass
@@ -38,6 +44,12 @@ class Run:
     trials: list[Trial] = field(default_factory=list)
     observations: list[Observation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    ceilings: Ceilings | None = None
+
+    def take(self, lines: Lines) -> None:
+        """Hold what was read of trials.jsonl."""
+        self.trials, self.observations, self.ceilings = lines.trials, lines.observations, lines.ceilings
+        self.notes += lines.notes
 
     def records(self) -> list[Record]:
         """A record per case, in plan order; a case without a trial has the outcome None."""
@@ -45,7 +57,7 @@ class Run:
 
     def standings(self) -> list[Standing]:
         """Where each case stands in its group, in the order of `records()`."""
-        return standings(self.records(), self.manifest_of)
+        return standings(self.records(), self.manifest_of, ceilings_of=self.ceilings_of)
 
     def frame(self) -> DataFrame:
         """A row per case, in the order of `records()`; the columns are those of `results.frame.RECORD_COLUMNS`."""
@@ -62,6 +74,10 @@ class Run:
     def manifest_of(self, _case: Case, /) -> Manifest:
         """The manifest this case was measured under: a merged run has several."""
         return self.manifest
+
+    def ceilings_of(self, _case: Case, /) -> Ceilings | None:
+        """What the run that this case was measured in found its machine to reach at most."""
+        return self.ceilings
 
     def unfinished(self) -> dict[Path, int]:
         """How many trials are missing, by the folder to resume; empty when the run is whole, or an `ab` session's."""
@@ -101,18 +117,19 @@ class Run:
         ]
 
     def unobserved(self) -> dict[str, list[Case]]:
-        """The cases with a time that a sensor has not watched yet, by sensor, in plan order."""
+        """The cases with a time that lack what the run wants observed, by field of an observation, in plan order."""
         timed = {trial.case for trial in self.trials if trial.outcome is Outcome.OK}
         failed = {trial.case for trial in self.trials if trial.outcome is not Outcome.OK}
+        fields = WANTED.get(str(self.manifest.settings.get("counters")), WANTED["none"])
         watched = {
-            sensor: {one.case for one in self.observations if getattr(one, sensor) is not None}
-            for sensor in SENSORS
+            field: {one.case for one in self.observations if getattr(one, field) is not None}
+            for field in fields
         }
         lacking = {
-            sensor: [case for case in self.manifest.cases if case in timed - failed - cases]
-            for sensor, cases in watched.items()
+            field: [case for case in self.manifest.cases if case in timed - failed - cases]
+            for field, cases in watched.items()
         }
-        return {sensor: cases for sensor, cases in lacking.items() if cases}
+        return {field: cases for field, cases in lacking.items() if cases}
 
 
 @dataclass
@@ -125,6 +142,7 @@ class Lines:
     trials: list[Trial] = field(default_factory=list)
     observations: list[Observation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    ceilings: Ceilings | None = None
     whole_bytes: int = 0
     unended: bool = False
 
@@ -144,7 +162,7 @@ def load(folder: Path) -> Run:
     except OSError as error:
         raise refused("read", folder / TRIALS, error, "check the disk, or name another run") from None
     else:
-        run.trials, run.observations, run.notes = lines.trials, lines.observations, lines.notes
+        run.take(lines)
     return run
 
 
@@ -202,15 +220,16 @@ def _timestamp(utc: str | None) -> float | None:
 
 
 def _take(data: object, number: int, lines: Lines) -> None:
-    observation = data.get(OBSERVATION) if isinstance(data, dict) else None
+    kind = next((key for key in (OBSERVATION, CEILINGS) if isinstance(data, dict) and key in data), "trial")
     try:
-        if observation is None:
+        if kind == "trial":
             lines.trials.append(Trial.from_json(data))
+        elif kind == OBSERVATION:
+            lines.observations.append(Observation.from_json(cast("dict[str, object]", data)[kind]))
         else:
-            lines.observations.append(Observation.from_json(observation))
+            lines.ceilings = Ceilings.from_json(cast("dict[str, object]", data)[kind])
     except ValueError as error:
-        kind = "trial" if observation is None else OBSERVATION
-        article = "a" if observation is None else "an"
+        article = "a" if kind == "trial" else "an" if kind == OBSERVATION else "a line of"
         lines.notes.append(f"line {number} of {TRIALS} is not {article} {kind} ({error}): left out")
 
 

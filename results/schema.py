@@ -4,6 +4,8 @@ History:
     1  first version: manifest.json + trials.jsonl; modes isolated, eager, graph; NVML utilisation.
     2  observations, lines of their own in trials.jsonl: the NVML window moved there from the first trial, kernels
        dispatched are new; power, temperature and clock-event reasons of every block; warm-ups of any number.
+    3  hardware counters: `gpm` and `counters` of an observation; the window's energy, scope, how it was fed and
+       what each missing value lacks; ceilings, a line of their own in trials.jsonl.
 
 Every stored number's name ends in its unit. A value that was not measured is None beside a reason in words,
 never 0. Samples are stored in the order they were taken and none is ever removed; statistics are derived.
@@ -17,8 +19,9 @@ from enum import StrEnum
 from typing import Any, Self, cast
 
 from results.codec import decode, encode
+from results.figures import Counters, Dispatch, Gpm, Matmul, Memory, Utilisation
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 MODES = ("isolated", "eager", "graph")
 
@@ -153,62 +156,6 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Peak memory of one call above what was resident before it, in bytes, or the reason it is unknown."""
-
-    peak_delta_bytes: int | None = None
-    resident_bytes: int | None = None
-    reserved_bytes: int | None = None
-    source: str | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Utilisation:
-    """What NVML said of the whole GPU while the case ran back to back, untimed, for `window_s` seconds.
-
-    `gpu_busy_percent` is the share of time in which any kernel ran, not how much of the GPU it used. `span_s` is
-    the time per call that the window sustained, over `calls` calls at the clock and power it settled to.
-    """
-
-    gpu_busy_percent: float | None = None
-    memory_used_bytes: int | None = None
-    power_w: float | None = None
-    sm_clock_mhz: float | None = None
-    temperature_c: float | None = None
-    window_s: float | None = None
-    calls: int | None = None
-    span_s: float | None = None
-    source: str | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """What one call runs of one kernel (or copy, or fill): how often, and their durations added up."""
-
-    name: str
-    launches: float
-    summed_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Dispatch:
-    """What one call puts on the GPU, as CUPTI recorded it: an average over `calls` calls, caches warm.
-
-    `launches` counts kernels, copies and fills; `busy_s` is the union of their intervals, so that what runs side
-    by side counts once. The harness's own kernels are not among them.
-    """
-
-    launches: float | None = None
-    busy_s: float | None = None
-    kernels: tuple[Kernel, ...] = ()
-    calls: int | None = None
-    source: str | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Verification:
     """One comparison with the reference: ‖Δ‖/‖ref‖ of the whole tensor and the worst row, with their limits.
 
@@ -266,7 +213,21 @@ class Observation(Stored):
     case: Case
     ended_utc: str | None = None
     utilisation: Utilisation | None = None
+    gpm: Gpm | None = None
     dispatch: Dispatch | None = None
+    counters: Counters | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings(Stored):
+    """What this GPU can do, measured by the run itself: matmuls by dtype, and a copy, bytes read and written."""
+
+    matmuls: dict[str, Matmul] = field(default_factory=dict)
+    copy_bytes_per_s: float | None = None
+    ended_utc: str | None = None
+    source: str | None = None
+    scope: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from errno import ENOENT, ENOLCK, ENOTSUP
 from typing import TYPE_CHECKING, Any, Self
 
 from results.errors import StoreError, refused
-from results.run import MANIFEST, OBSERVATION, TRIALS, Run, load_manifest, scan
+from results.run import CEILINGS, MANIFEST, OBSERVATION, TRIALS, Run, load_manifest, scan
 
 if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
-    from results.schema import Manifest, Observation, Trial
+    from results.schema import Ceilings, Manifest, Observation, Trial
 
 OTHER_FOLDER = "choose another folder with --out DIR"
 
@@ -67,8 +67,7 @@ class RunWriter:
             try:
                 file = on_error.enter_context(_open_locked(run))
                 lines = scan(file)
-                run.trials, run.observations = lines.trials, lines.observations
-                run.notes += lines.notes
+                run.take(lines)
                 file.truncate(lines.whole_bytes)
                 writer = cls(run, file)
                 if lines.unended:
@@ -103,6 +102,15 @@ class RunWriter:
         """
         self.run.observations.append(observation)
         self._append({OBSERVATION: observation.to_json()}, "an observation")
+
+    def note_ceilings(self, ceilings: Ceilings) -> None:
+        """Store what the machine reached at most, in the same way; a later line replaces an earlier one.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        self.run.ceilings = ceilings
+        self._append({CEILINGS: ceilings.to_json()}, "the ceilings")
 
     def _append(self, plain: dict[str, Any], what: str) -> None:
         try:

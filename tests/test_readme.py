@@ -50,12 +50,19 @@ def test_the_plugin_is_complete_short_and_right(tmp_path):
     assert all(record.outcome is Outcome.OK for record in run.records())
 
 
-def test_the_table_is_the_recorded_runs():
-    table = README.partition("<!-- table: begin -->")[2].partition("<!-- table: end -->")[0]
-    lines = [line.strip() for line in table.splitlines() if line.strip() and "```" not in line]
+@pytest.mark.parametrize(
+    ("table", "command"),
+    [
+        ("table", ["report", REFERENCE]),
+        ("head_dim", ["report", "nvidia-h200/head_dim", "--by", "head_dim"]),
+    ],
+)
+def test_each_table_is_a_recorded_runs(table, command):
+    shown = README.partition(f"<!-- {table}: begin -->")[2].partition(f"<!-- {table}: end -->")[0]
+    lines = [line.strip() for line in shown.splitlines() if line.strip() and "```" not in line]
     assert len(lines) > 10
-    shown = {line.strip() for line in headbench("report", REFERENCE).stdout.splitlines()}
-    assert [line for line in lines if line not in shown] == []
+    recorded = {line.strip() for line in headbench(*command).stdout.splitlines()}
+    assert [line for line in lines if line not in recorded] == []
 
 
 def test_the_pandas_example_runs():

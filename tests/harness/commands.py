@@ -18,10 +18,13 @@ def command(*arguments: object) -> list[str]:
 
 def environment() -> dict[str, str]:
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
+    inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # xdist sets it
+    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
 
 
-def headbench(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def headbench(
+    *arguments: object, cwd: Path | None = None, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
     """The finished command; its output must hold no traceback, whatever was asked for."""
     done = subprocess.run(
         command(*arguments),
@@ -29,7 +32,7 @@ def headbench(*arguments: object, cwd: Path | None = None) -> subprocess.Complet
         text=True,
         cwd=cwd,
         env=environment(),
-        timeout=120,
+        timeout=timeout_s,
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr

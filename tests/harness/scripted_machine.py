@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from harness.clocks import Cooling
-from harness.fake_nvml import ScriptedNvml
 from harness.fakes import ScriptedClock, ScriptedGpu
 from harness.gpu_timers import Bench, GraphTimer, IsolatedTimer
 from harness.group import GroupMeasurement
-from harness.nvml import Nvml
 from harness.plan import Group, case_of
+from harness.sensors.fake_nvml import ScriptedNvml
+from harness.sensors.nvml import Nvml
 from harness.state import PinnedState
 from harness.timers import EagerTimer
 from harness.tools import Tools

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.child import Child, Program, Silent
+from harness.child import RUNNING, Child, Program, Silent
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG_S = 60
@@ -250,6 +251,32 @@ def test_a_grandchild_that_holds_the_pipes_open_does_not_hang_the_parent(child_o
         assert child.exit_code == 0
     assert time.monotonic() - began < 10
     assert has_ended(event["pid"])  # leaving the block ended it, too
+
+
+def test_what_a_profiler_prints_once_the_child_is_done_is_still_heard(child_of):
+    child = child_of("channel.send('done'); os.write(2, b'written: ncu.csv\\n')")
+    assert next(child.events()) == {"event": "done"}
+    assert names(child) == []
+    assert child.said() == "written: ncu.csv\n"
+
+
+def test_what_comes_together_with_an_event_is_not_lost_when_only_that_event_is_taken():
+    """A program around the child has the same stdout, and prints its own lines there."""
+    together = """printf '{"event": "done"}\\n==ERROR== refused\\nhalf a'; sleep 0.3; echo ' line'"""
+    with Child("unused", {}, 20.0, Program("ignored", ROOT, under=("sh", "-c", together))) as child:
+        assert next(child.events()) == {"event": "done"}
+        assert names(child) == []
+        assert child.said() == "==ERROR== refused\nhalf a line\n"
+        assert child.exit_code == 0
+
+
+def test_a_program_runs_under_the_command_that_is_put_before_it(child_of, monkeypatch):
+    with child_of("channel.send('seen', under=os.environ.get('UNDER'), job=channel.job)", job={"n": 1}):
+        pass
+    under = replace(RUNNING, under=("env", "UNDER=profiler"))
+    assert under.environment() == RUNNING.environment()
+    with Child("tiny_child_0", {"n": 2}, 20.0, under) as child:
+        assert list(child.events()) == [{"event": "seen", "under": "profiler", "job": {"n": 2}}]
 
 
 def test_stop_ends_the_child_and_what_it_started_and_may_be_called_again(child_of):

@@ -61,10 +61,12 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         (("report", "latest", "--parquet", ""), ("--parquet", "'' is no path")),
         (("run", "--resume", "x", "--dry-run"), ("--resume", "--dry-run")),
         (("run", "--stage", ","), ("--stage", "holds no value")),
+        (("run", "--all", "--counters", "cupti"), ("--counters", "'cupti'", "ncu")),
         (("run", "--resume", "/nowhere"), ("/nowhere",)),
         (("report", "/nowhere"), ("/nowhere",)),
         (("report",), ("'run'",)),
         (("report", "x", "--csv", "--json"), ("--csv", "--json")),
+        (("report", "x", "--by", "head_dims"), ("--by", "'head_dims'", "did you mean head_dim")),
         (("report", "x", "--pytest-benchmark", "--parquet", "y"), ("--pytest-benchmark", "--parquet")),
         (("compare", "/nowhere", "/nowhere"), ("/nowhere",)),
         (("compare", "x"), ("'head'",)),
@@ -233,13 +235,13 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("run", f"{MEASURING} --quick --replicates --resume"),
+        ("run", f"{MEASURING} --quick --replicates --counters --resume"),
         ("ab", f"{MEASURING} --base-python --head-python --guard --only --self-check"),
         ("compare", "--across --csv --json --markdown --junit --help"),
         ("doctor", "--device --kernels --help"),
         (
             "report",
-            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --help",
+            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --by --peak --help",
         ),
     ],
 )
@@ -282,12 +284,8 @@ def test_report_shows_exactly_what_the_run_showed_and_exports_parse(tmp_path):
     assert shown.stdout.strip() in done.stdout
     assert all(len(line) <= 100 for line in done.stdout.splitlines() if str(path) not in line)
     data = json.loads(headbench("report", path, "--json").stdout)
-    assert {record["case"]["variant"] for record in data["records"]} == {
-        "per_head",
-        "fused",
-        "fused_qkv",
-        "headmajor",
-    }
+    variants = {record["case"]["variant"] for record in data["records"]}
+    assert variants == {"per_head", "fused", "fused_qkv", "headmajor"}
     rows = headbench("report", path, "--csv").stdout.splitlines()
     assert len(rows) == 1 + 4
     assert "| fused_qkv" in headbench("report", path, "--markdown").stdout.replace("▸ ", "").replace("≈ ", "")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.dispatch import LONGEST_NAME, summary, union_ns
+from harness.sensors.dispatch import LONGEST_NAME, summary, union_ns
 
 
 def test_kernels_side_by_side_count_once():

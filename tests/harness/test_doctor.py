@@ -48,6 +48,8 @@ def test_on_a_cpu_the_doctor_says_what_is_there_and_why_the_rest_is_not():
     assert done.returncode == 0
     assert "none in use: eager times alone" in done.stdout
     assert "NVML watches GPUs; this run is on the CPU" in done.stdout
+    assert "NVML's performance monitor watches GPUs; this run is on the CPU" in done.stdout
+    assert "Nsight Compute counts on GPUs; this run is on the CPU" in done.stdout
     assert "Traceback" not in done.stderr
 
 
@@ -63,6 +65,15 @@ def test_on_a_gpu_cold_is_cold_and_the_floor_is_published():
     assert done.returncode == 0, done.stdout
     assert "cold is cold, hot is hot" in done.stdout
     assert "an empty bracket reads" in done.stdout
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_doctor_says_what_it_reaches_and_whether_its_counters_can_be_had():
+    done = headbench("doctor")
+    labels = {line.split(" ", 1)[0] for line in done.stdout.splitlines()}
+    assert {"processes", "ceilings", "GPM", "ncu"} <= labels
+    assert "bf16 matmul 8192³: burst " in done.stdout
+    assert "points apart" not in done.stdout
 
 
 def test_peaks_are_told_with_where_they_come_from_and_what_is_not_known():

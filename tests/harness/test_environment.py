@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,9 @@ import torch
 from harness import environment
 from harness.environment import capture, choose_device
 from harness.errors import UsageError
+from harness.sensors.fake_nvml import ScriptedNvml, ScriptedProcess
+from harness.sensors.nvml import Nvml, NvmlUnavailable
+from results.merged import VOLATILE
 
 
 @pytest.fixture
@@ -30,6 +34,8 @@ def machine(monkeypatch):
 
 
 H200 = ("NVIDIA H200", "580.65")
+MIB, GIB = 1 << 20, 1 << 30
+EFFECT = "times will be less certain, percentages of the whole GPU include it"
 
 
 def refusal(wanted) -> str:
@@ -205,3 +211,103 @@ def test_variables_that_distort_times_are_said_first_and_only_if_they_do(variabl
     notices = environment._distorted(variables)
     assert len(notices) == len(said)
     assert all(notice.startswith(start) for notice, start in zip(notices, said, strict=True))
+
+
+@pytest.fixture
+def h200(machine, monkeypatch):
+    """Pretend a usable H200 with what NVML says of it, or with the reason it says nothing; what is captured of it."""
+    properties = SimpleNamespace(
+        name=H200[0],
+        uuid="mine",
+        major=9,
+        minor=0,
+        multi_processor_count=132,
+        total_memory=141 * GIB,
+        L2_cache_size=60 * MIB,
+    )
+
+    def pretend(reason=None, **facts):
+        def opened(uuid):
+            if reason:
+                raise NvmlUnavailable(reason)
+            return Nvml.open(uuid, ScriptedNvml(**facts))
+
+        machine(usable=1, seen=[H200])
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+        monkeypatch.setattr(environment, "Nvml", SimpleNamespace(open=opened))
+        monkeypatch.setattr(environment, "_busy_machine", list)
+        for variable in environment.DISTORTING:
+            monkeypatch.delenv(variable, raising=False)
+        return capture("cuda")
+
+    return pretend
+
+
+def test_a_gpu_to_itself_is_captured_without_a_word(h200):
+    found = h200(compute=[], memory_used_bytes=3_407_872)
+    assert found["notices"] == []
+    gpu = found["gpu"]
+    assert (gpu["other_processes"], gpu["other_processes_reason"], gpu["memory_used_bytes"]) == (
+        [],
+        None,
+        3_407_872,
+    )
+    assert (gpu["driver"], gpu["max_sm_clock_mhz"], gpu["nvml_reason"]) == ("580.1", 1980.0, None)
+    assert json.loads(json.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("processes", "said"),
+    [
+        ([(1234, 12.3 * GIB)], "another process uses this GPU: pid 1234, 12.3 GiB"),
+        ([(1234, None)], "another process uses this GPU: pid 1234, memory not told"),
+        ([(2, GIB), (1, 0)], "2 other processes use this GPU: pid 1, 0.0 GiB; pid 2, 1.0 GiB"),
+        (
+            [(pid, GIB) for pid in range(1, 6)],
+            "5 other processes use this GPU: pid 1, 1.0 GiB; pid 2, 1.0 GiB; pid 3, 1.0 GiB; 2 more",
+        ),
+    ],
+)
+def test_another_process_on_the_gpu_is_recorded_and_said_first(h200, processes, said):
+    found = h200(compute=[ScriptedProcess(pid, size and int(size)) for pid, size in processes])
+    assert found["notices"] == [f"{said}: {EFFECT}"]
+    assert [one["pid"] for one in found["gpu"]["other_processes"]] == sorted(pid for pid, _ in processes)
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_desktop_counts_as_another_process(h200):
+    found = h200(compute=[], graphics=[ScriptedProcess(900, 300 * MIB)])
+    assert found["notices"] == [f"another process uses this GPU: pid 900, 0.3 GiB: {EFFECT}"]
+
+
+@pytest.mark.parametrize("compute", [[], None])
+def test_memory_in_use_by_nobody_that_can_be_seen_is_said(h200, compute):
+    (notice,) = h200(compute=compute, memory_used_bytes=12 * GIB)["notices"]
+    assert notice.startswith("12.0 GiB of this GPU's memory are in use and NVML shows no process that has it")
+    assert EFFECT in notice
+
+
+@pytest.mark.parametrize("used", [None, 0, 200 * MIB])
+def test_memory_as_on_an_idle_gpu_or_not_told_is_no_reason_for_a_word(h200, used):
+    assert h200(compute=[], memory_used_bytes=used)["notices"] == []
+
+
+def test_where_processes_are_not_listed_that_is_the_reason_in_the_record(h200):
+    gpu = h200(compute=None, memory_used_bytes=0)["gpu"]
+    assert gpu["other_processes"] is None
+    assert gpu["other_processes_reason"] == "NVML does not list this GPU's processes: Not Supported"
+
+
+def test_a_gpu_without_nvml_is_captured_with_the_reason(h200):
+    found = h200(reason="NVML Shared Library Not Found")
+    assert found["gpu"]["nvml_reason"] == "NVML Shared Library Not Found"
+    assert found["gpu"]["sm_count"] == 132
+    assert found["notices"] == []
+
+
+def test_who_else_used_the_gpu_makes_two_runs_machines_no_different_ones(h200):
+    alone = h200(compute=[], memory_used_bytes=0)["gpu"]
+    shared = h200(compute=[ScriptedProcess(1, 1)], temperature_c=80, sm_clock_mhz=900)["gpu"]
+    differing = {f"gpu.{name}" for name in alone if alone[name] != shared[name]}
+    assert "gpu.other_processes" in differing
+    assert differing <= set(VOLATILE)

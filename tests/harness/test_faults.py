@@ -8,7 +8,8 @@ import json
 import pytest
 import torch
 
-from harness.faults import LONGEST_REASON, classify, is_fatal, one_line
+from harness.faults import LONGEST_REASON, classify, is_fatal, one_line, why_survived
+from harness.sensors.ncu_csv import Launch, Uncounted
 from results.schema import Outcome
 from variants.variant import Unsupported, Variant
 
@@ -108,6 +109,13 @@ def test_a_fault_of_a_library_alone_names_no_place():
     assert ".py:" not in classify(caught.value)[1]
 
 
+def test_a_fault_of_the_harness_names_no_place_wherever_in_it_that_is():
+    with pytest.raises(Uncounted) as caught:
+        Launch("kernel", {}, {}).value("a metric")
+    caught.value.__traceback__ = caught.tb.tb_next  # without this test's own frame
+    assert ".py:" not in classify(caught.value)[1]
+
+
 def test_a_built_in_variants_line_is_named():
     with pytest.raises(NotImplementedError) as caught:
         Variant(shape=None).call()
@@ -128,6 +136,12 @@ def test_a_built_in_variants_line_is_named():
 )
 def test_only_a_lost_context_is_fatal(error, fatal):
     assert is_fatal(error) is fatal
+    if fatal:
+        with pytest.raises(type(error)) as raised:
+            why_survived(error)
+        assert raised.value is error
+    else:
+        assert why_survived(error) == classify(error)[1]
 
 
 def test_a_long_message_is_cut_and_shows_that_it_was():
@@ -135,3 +149,13 @@ def test_a_long_message_is_cut_and_shows_that_it_was():
     assert len(line) == LONGEST_REASON
     assert line.endswith("…")
     assert one_line(ValueError("x" * LONGEST_REASON)) == "x" * LONGEST_REASON
+
+
+def test_a_machine_without_a_compiler_for_kernels_lacks_something_and_no_variant_has_crashed():
+    """Where CuPy or NVRTC is missing the other variants are measured, and the run's exit code is 0."""
+    from kernels.compiler import CompilerMissing
+
+    outcome, reason = classify(CompilerMissing("NVRTC cannot be used (no such file): pip install this"))
+    assert outcome is Outcome.UNAVAILABLE
+    assert not outcome.failed
+    assert reason == "NVRTC cannot be used (no such file): pip install this"

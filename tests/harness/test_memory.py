@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.memory import CPU_SOURCE, peak_of
+from harness.sensors.memory import CPU_SOURCE, MemorySensor
 
 CPU = torch.device("cpu")
 KB = 250
 """Elements of float32 in 1,000 bytes."""
+
+
+def peak_of(call, device):
+    return MemorySensor(device).sample(call)["memory"]
 
 
 def peak_bytes(call):

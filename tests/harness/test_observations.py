@@ -8,14 +8,15 @@ from harness import observations
 from harness.errors import HeadbenchError
 from harness.following import Fault, InHand
 from harness.observations import Observing
+from results.figures import Dispatch, Gpm, Matmul, Utilisation
 from results.run import load
-from results.schema import Case, Dispatch, Observation, Outcome, Utilisation
+from results.schema import Case, Ceilings, Observation, Outcome
 from results.store import RunWriter
 from tests.results import builders
 
 A, B, FAILED = builders.case("a"), builders.case("b"), builders.case("failed")
 GPU = {**builders.GPU_ENVIRONMENT, "gpu": {**builders.GPU_ENVIRONMENT["gpu"], "uuid": "GPU-mine"}}
-SETTINGS = {"plugins": [], "seed": 0, "silence_s": 60.0}
+SETTINGS = {"plugins": [], "seed": 0, "silence_s": 60.0, "counters": "gpm"}
 
 
 class Quiet:
@@ -48,28 +49,41 @@ def measured(tmp_path, environment=GPU) -> RunWriter:
     return writer
 
 
-def seen(sensor) -> Utilisation | Dispatch:
-    return (
-        Utilisation(gpu_busy_percent=50.0) if sensor == "utilisation" else Dispatch(launches=3, busy_s=1e-4)
-    )
+SEEN = {
+    "window": {
+        "utilisation": Utilisation(gpu_busy_percent=50.0),
+        "gpm": Gpm(tensor_active_percent=44.0),
+    },
+    "dispatch": {"dispatch": Dispatch(launches=3, busy_s=1e-4)},
+}
 
 
 def observe(writer, monkeypatch, dies_at=(), told=None) -> None:
     """Run the parent with observers that send everything asked for, and die when they come to (sensor, variant)."""
     dying = list(dies_at)
 
+    def died(step, group, key=None):
+        return Fault(
+            Outcome.CRASHED, "the worker was ended by SIGSEGV", InHand(group, key, step), killed=False
+        )
+
     def follow(child, silence_s, progress, handle):
         if told is not None:
             told.append(
                 {sensor: [case["variant"] for case in cases] for sensor, cases in child.job["cases"].items()}
             )
+        if child.job["ceilings"]:
+            if "ceilings" in dying:
+                dying.remove("ceilings")
+                return died("ceilings", "this GPU")
+            reached = Ceilings({dtype: Matmul(8192, 8e14) for dtype in child.job["ceilings"]}, 4e12)
+            handle({"event": "ceilings", "ceilings": reached.to_json()})
         for sensor, cases in child.job["cases"].items():
             for case in (Case(**one) for one in cases):
                 if (sensor, case.variant) in dying:
                     dying.remove((sensor, case.variant))
-                    in_hand = InHand(case.group, case.key, observations.STEPS[sensor])
-                    return Fault(Outcome.CRASHED, "the worker was ended by SIGSEGV", in_hand, killed=False)
-                observation = Observation(case, **{sensor: seen(sensor)})
+                    return died(observations.SENSORS[sensor].step, case.group, case.key)
+                observation = Observation(case, **SEEN[sensor])
                 handle({"event": "observation", "observation": observation.to_json()})
         return None
 
@@ -85,7 +99,41 @@ def test_every_case_with_a_time_is_watched_by_every_sensor_and_one_that_failed_b
     for case in (A, B):
         assert records[case].gpu_busy_percent == 50.0
         assert (records[case].dispatch.launches, records[case].dispatch.busy_s) == (3, 1e-4)
+        assert records[case].gpm.tensor_active_percent == 44.0
     assert records[FAILED].dispatch is None
+
+
+def test_what_the_machine_reaches_is_measured_once_for_the_dtypes_of_the_run(tmp_path, monkeypatch):
+    with measured(tmp_path) as writer:
+        observe(writer, monkeypatch)
+        reached = load(writer.path).ceilings
+    assert list(reached.matmuls) == [A.dtype]
+    assert reached.copy_bytes_per_s == 4e12
+
+
+def test_where_measuring_what_it_reaches_kills_the_observer_the_cases_are_observed_all_the_same(
+    tmp_path, monkeypatch
+):
+    with measured(tmp_path) as writer:
+        observe(writer, monkeypatch, dies_at=["ceilings"])
+        run = load(writer.path)
+    assert run.ceilings.reason == "crashed: the worker was ended by SIGSEGV, during ceilings"
+    assert run.unobserved() == {}
+
+
+@pytest.mark.parametrize(
+    ("counters", "fields"),
+    [
+        ("none", ["utilisation", "dispatch"]),
+        ("gpm", ["utilisation", "gpm", "dispatch"]),
+        ("ncu", ["utilisation", "gpm", "dispatch", "counters"]),
+    ],
+)
+def test_what_is_observed_is_what_the_run_asked_for(tmp_path, counters, fields):
+    with measured(tmp_path) as writer:
+        writer.run.manifest.settings["counters"] = counters
+        assert list(writer.run.unobserved()) == fields
+        assert Observing(writer, Quiet())._job({})["gpm"] == ("gpm" in fields)
 
 
 def test_a_case_that_kills_its_observer_gets_the_reason_and_another_observer_watches_the_rest(
@@ -93,10 +141,10 @@ def test_a_case_that_kills_its_observer_gets_the_reason_and_another_observer_wat
 ):
     told = []
     with measured(tmp_path) as writer:
-        observe(writer, monkeypatch, dies_at=[("utilisation", "b")], told=told)
+        observe(writer, monkeypatch, dies_at=[("window", "b")], told=told)
         records = {record.case: record for record in load(writer.path).records()}
     assert told == [
-        {"utilisation": ["a", "b"], "dispatch": ["a", "b"]},
+        {"window": ["a", "b"], "dispatch": ["a", "b"]},
         {"dispatch": ["a", "b"]},
     ]
     assert records[B].utilisation.reason == "crashed: the worker was ended by SIGSEGV, during NVML window"
@@ -108,10 +156,10 @@ def test_a_case_that_kills_its_observer_gets_the_reason_and_another_observer_wat
 def test_what_is_observed_already_is_not_observed_again(tmp_path, monkeypatch):
     told = []
     with measured(tmp_path) as writer:
-        writer.observe(Observation(A, utilisation=seen("utilisation")))
+        writer.observe(Observation(A, **SEEN["window"]))
         observe(writer, monkeypatch, told=told)
         observe(writer, monkeypatch, told=told)
-    assert told == [{"utilisation": ["b"], "dispatch": ["a", "b"]}]
+    assert told == [{"window": ["b"], "dispatch": ["a", "b"]}]
 
 
 def test_an_observer_that_cannot_start_is_one_message(tmp_path, monkeypatch):
@@ -133,4 +181,5 @@ def test_on_a_cpu_each_sensor_says_why_it_has_nothing_and_no_process_is_started(
         assert writer.run.unobserved() == {}
         records = {record.case: record for record in load(writer.path).records()}
     assert records[A].utilisation.reason == "NVML watches GPUs; this run is on the CPU"
+    assert records[A].gpm.reason == "NVML's performance monitor watches GPUs; this run is on the CPU"
     assert records[A].dispatch.reason == "kernels are a GPU's; this run is on the CPU"

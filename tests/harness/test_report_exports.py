@@ -120,3 +120,76 @@ def test_a_manifest_that_somebody_edited_ends_in_one_line(tmp_path: Path, form: 
 
 def test_a_side_of_a_session_is_a_run(session: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(json.loads(exported(f"{session}/head", "github-action-benchmark", capsys))) == 3
+
+
+def pivoted(run: str, capsys: pytest.CaptureFixture[str], *formats: str, peak: str | None = None) -> str:
+    show(run, list(formats), by="batch", peak=peak)
+    return capsys.readouterr().out
+
+
+def test_a_run_is_pivoted_on_the_terminal_and_as_markdown(
+    run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = pivoted(run, capsys)
+    assert "each cell: useful % / active % / issued ×" in shown
+    assert "÷ the datasheet's peak" in shown
+    assert "fused_qkv" in shown
+    assert "| variant | batch 1 |" in pivoted(run, capsys, "markdown")
+
+
+def test_useful_rates_go_against_the_peak_that_is_asked_for(
+    run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = pivoted(run, capsys, peak="burst")
+    assert "a large matmul's burst on this GPU" in " ".join(shown.split())
+    assert "this run measured no ceilings of its GPU" in " ".join(shown.split())
+
+
+def test_a_format_that_has_a_row_per_case_needs_no_pivot(run: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--by mask goes to .*--csv has a row per case, its causal with it"):
+        show(run, ["csv"], by="mask")
+    with pytest.raises(
+        UsageError, match=r"--by batch goes to .*--parquet has a row per case, its batch with it"
+    ):
+        show(run, [], tmp_path / "x.parquet", by="batch")
+    assert not (tmp_path / "x.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("by", "peak", "message"),
+    [
+        ("head_dims", None, "--by 'head_dims' is unknown: did you mean head_dim or n_head?"),
+        (
+            "zzz",
+            None,
+            "--by 'zzz' is unknown: head_dim, n_head, d_model, batch, seq_len, mask, dtype are known",
+        ),
+        ("", None, "--by '' is unknown: "),
+        ("batch", "boost", "--peak 'boost' is unknown: "),
+        ("batch", "", "--peak '' is unknown: datasheet, held, burst, sustained are known"),
+        (None, "burst", "--peak 'burst' says what --by holds useful rates against: give --by, too"),
+    ],
+)
+def test_what_a_run_cannot_be_turned_by_is_refused(
+    run: str, by: str | None, peak: str | None, message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        show(run, [], by=by, peak=peak)
+    assert str(caught.value).startswith(message)
+    assert caught.value.exit_code == 2
+
+
+def test_a_session_is_not_turned_but_its_sides_are(session: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match="--by batch is a run's, not a session's: name its base or its head"):
+        show(session, [], by="batch")
+    show(f"{session}/head", [], by="batch")
+    assert "fused" in capsys.readouterr().out
+
+
+def test_an_edited_manifest_that_cannot_be_turned_ends_in_one_line(tmp_path: Path) -> None:
+    path = builders.stored(tmp_path)
+    data = json.loads((path / "manifest.json").read_text())
+    data["environment"] = {"gpu": "none", "cpu": 3, "git": [], "torch": 1, "peaks": 2}
+    (path / "manifest.json").write_text(json.dumps(data))
+    with pytest.raises(HeadbenchError, match="its manifest may be damaged"):
+        show(str(path), [], by="batch")

@@ -15,6 +15,8 @@ from harness.request import (
     CPU_DEFAULTS,
     GPU_DEFAULTS,
     LARGEST_COUNT,
+    MOST_IN_A_RANGE,
+    MOST_SHAPES,
     Selection,
     defaults_for,
     parse_seconds,
@@ -169,6 +171,51 @@ def test_values_may_be_separated_by_commas_or_repeated(given_, values):
     assert split_values("--stage", given_) == values
 
 
+@pytest.mark.parametrize(
+    ("given_", "counts"),
+    [
+        (["16:256:8"], tuple(range(16, 257, 8))),
+        (["16:64:16,72"], (16, 32, 48, 64, 72)),
+        (["16:30:8"], (16, 24)),
+        (["64", "32:64:32"], (64, 32)),
+        (["5:5:1"], (5,)),
+        ([" 1:3:1 , 7"], (1, 2, 3, 7)),
+    ],
+)
+def test_a_range_is_first_last_and_step_with_the_last_included(given_, counts):
+    assert split_counts("--head-dim", given_) == counts
+
+
+@given(st.integers(1, LARGEST_COUNT), st.integers(0, MOST_IN_A_RANGE - 1), st.integers(1, 1000))
+def test_a_range_holds_every_step_from_its_first_to_its_last(first, steps, step):
+    last = min(first + steps * step, LARGEST_COUNT)
+    counts = split_counts("--seq-len", [f"{first}:{last}:{step}"])
+    assert counts == tuple(count for count in (first + n * step for n in range(steps + 1)) if count <= last)
+
+
+@pytest.mark.parametrize(
+    ("piece", "count"),
+    [("256:16:8", "0"), ("1:1001:1", "1,001"), (f"1:{LARGEST_COUNT}:1", f"{LARGEST_COUNT:,}")],
+)
+def test_a_range_of_nothing_or_of_too_much_says_how_many_values_it_is(piece, count):
+    with pytest.raises(UsageError) as caught:
+        split_counts("--head-dim", ["32", piece])
+    assert str(caught.value) == (
+        f"--head-dim {piece} is {count} values: 1 to 1,000 would do, first:last:step with the last no less than "
+        f"the first"
+    )
+
+
+def test_ranges_that_multiply_to_too_many_shapes_are_refused_before_any_is_made():
+    thousand = tuple(range(1, 1001))
+    assert refusal(head_dim=thousand, batch=thousand, seq_len=thousand, dtypes=("bf16",)) == (
+        "1,000 of --head-dim × 1,000 of --batch × 1,000 of --seq-len are 1,000,000,000 shapes: 10,000 at most; "
+        "give fewer values, or several runs"
+    )
+    at_most = Selection(models=("andrea-120m",), batch=thousand[:100], seq_len=thousand[:100])
+    assert len(at_most.shapes(CPU_DEFAULTS)) == MOST_SHAPES
+
+
 @pytest.mark.parametrize("empty", [[""], [","], [" , ", ""]])
 def test_an_option_given_without_a_value_does_not_mean_everything(empty):
     with pytest.raises(UsageError, match=r"--stage .* holds no value"):
@@ -186,6 +233,7 @@ def test_counts_come_back_however_they_are_divided_between_options(counts, per_o
     "hostile",
     [
         *("0", "-1", "+32", "1.5", "1e3", "0x20", "1_000", "3 2", "32;64", "nan", "inf", "None", "--help"),
+        *("16:256", "16:256:0", "16::8", ":", "::", "16:256:8:1", "16:256:-8", "a:b:c", "16:2_0:8", "1:²:1"),
         *("²", "٣", "３２", "⑫", "3\u200b2", "\x00", "\udcff", "32\n64", "'; rm -rf /", "%s", "{0}"),
         *(str(LARGEST_COUNT + 1), "9" * 18, "9" * 5000, "1" * 1_000_000),
     ],
@@ -196,6 +244,7 @@ def test_what_is_no_count_is_refused_with_the_option_the_value_and_an_example(ho
     message = str(caught.value)
     assert message.startswith("--head-dim ")
     assert "is not a count: whole numbers from 1 to 10¹³, as in --head-dim 32,64" in message
+    assert message.endswith(", or first:last:step, as in 16:256:8")
     assert message.isprintable()
     assert len(message) < 200
 

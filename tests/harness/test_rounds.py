@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from harness.clocks import Cooling
 from harness.fakes import ScriptedBracket, ScriptedClock, bimodal, constant, drifting
-from harness.nvml import Reading
 from harness.rounds import LONGEST_BLOCK_S, ROUNDS, Surroundings, measure
+from harness.sensors.nvml import Reading
 from harness.series import (
     FEWEST_SAMPLES,
     FEWEST_WARMUPS,

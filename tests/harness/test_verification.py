@@ -191,7 +191,7 @@ def test_right_values_left_in_freed_memory_are_hardly_ever_found_again(seq_len, 
         del right
         poison(shape, torch.device("cpu"))
         stale += bool((torch.empty(seq_len, width, dtype=torch_dtype(dtype)) == 1).any())
-    assert stale <= 3
+    assert stale <= 7  # with memory that is not poisoned it is 20
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""The projection that writes head by head: right at any shape on a GPU, and clear about what it does not take."""
+"""The projection that writes head by head: right for any shape, and refused in words where it cannot be."""
 
 from __future__ import annotations
 
@@ -6,62 +6,61 @@ import math
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from kernels import qkv_headmajor
 from kernels.compiler import KernelError
 
-LIMITS = {torch.bfloat16: 1e-2, torch.float16: 2e-3}
+# batch, seq_len, n_head, head_dim: rows, columns and depths on both sides of a tile's edge
+SHAPES = [
+    (1, 1, 1, 8),
+    (2, 7, 3, 16),
+    (1, 129, 2, 72),
+    (3, 1000, 12, 32),
+    (2, 1024, 12, 64),
+    (2, 1024, 12, 72),
+    (1, 4097, 5, 40),
+    (4, 127, 24, 64),
+    (1, 1024, 48, 16),
+    (7, 33, 1, 256),
+]
 
 
 @pytest.mark.gpu
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
-@given(
-    batch=st.integers(1, 5),
-    seq_len=st.integers(1, 300),
-    n_head=st.integers(1, 9),
-    head_dim=st.integers(1, 16).map(lambda n: 8 * n),
-    dtype=st.sampled_from(qkv_headmajor.DTYPES),
-)
-def test_any_shape_is_right_and_nothing_else_is_written(batch, seq_len, n_head, head_dim, dtype):
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_it_is_the_projection_in_the_layout_it_promises(shape, dtype):
+    batch, seq_len, n_head, head_dim = shape
     d_model = n_head * head_dim
     x = torch.randn(batch, seq_len, d_model, device="cuda").to(dtype)
     w = (torch.randn(d_model, 3 * d_model, device="cuda") / math.sqrt(d_model)).to(dtype)
-    # The allocator hands this block out again, so that an element that is never written shows as NaN.
-    poison = torch.full((3 * x.numel(),), math.nan, dtype=dtype, device="cuda")
-    del poison
     out = qkv_headmajor.forward(x, w, n_head)
     right = (x.double() @ w.double()).view(batch, seq_len, 3, n_head, head_dim).permute(2, 0, 3, 1, 4)
     assert out.shape == right.shape
-    error = ((out.double() - right).norm() / right.norm()).item()
-    assert error <= LIMITS[dtype], f"off by {error:.2g}"
-    assert torch.equal(qkv_headmajor.forward(x, w, n_head), out)
+    assert out.is_contiguous()
+    error = (out.double() - right).norm(dim=-1) / right.norm(dim=-1)
+    assert error.max().item() < 1.2e-2
+    assert torch.equal(qkv_headmajor.forward(x, w, n_head), out), "not the same bits again"
 
 
 @pytest.mark.parametrize(
-    ("x", "w", "n_head", "said"),
+    ("x", "w", "n_head", "words"),
     [
-        (
-            (2, 4, 16),
-            (16, 47),
-            2,
-            r"x is \[2, 4, 16\] and w_qkv \[16, 47\]: .*\[d_model, 3 · d_model\] would do",
-        ),
-        ((4, 16), (16, 48), 2, r"x is \[4, 16\] and w_qkv"),
-        ((2, 4, 16), (16, 48), 3, r"d_model 16 is not n_head 3 times a head_dim"),
-        ((2, 4, 24), (24, 72), 2, r"head_dim 12 is not supported: a multiple of 8 would do"),
-        ((2, 4, 16), (16, 48), 2, r"x is on cpu, and kernels run on the current GPU"),
+        ((2, 3, 16), (16, 32), 2, r"w_qkv \[16, 32\]"),
+        ((3, 16), (16, 48), 2, r"x is \[3, 16\]"),
+        ((2, 3, 24), (24, 72), 5, "d_model 24 is not n_head 5 times a head_dim"),
+        ((2, 3, 24), (24, 72), 2, "head_dim 12 is not supported: a multiple of 8"),
     ],
 )
-def test_what_it_cannot_take_is_named(x, w, n_head, said):
-    def make(shape):
-        return torch.zeros(shape, dtype=torch.bfloat16)
+def test_what_it_cannot_take_is_refused_with_what_would_do(x, w, n_head, words):
+    with pytest.raises(KernelError, match=words):
+        qkv_headmajor.forward(
+            torch.zeros(x, dtype=torch.bfloat16), torch.zeros(w, dtype=torch.bfloat16), n_head
+        )
 
-    with pytest.raises(KernelError, match=f"^qkv_headmajor: {said}"):
-        qkv_headmajor.forward(make(x), make(w), n_head)
 
-
-def test_a_dtype_without_tensor_cores_is_named():
-    with pytest.raises(KernelError, match=r"x is torch\.float32: bfloat16 or float16, both alike, would do"):
-        qkv_headmajor.forward(torch.zeros(2, 4, 16), torch.zeros(16, 48), 2)
+@pytest.mark.parametrize(
+    ("dtype", "words"), [(torch.float32, "is torch.float32"), (torch.bfloat16, "is on cpu")]
+)
+def test_the_wrong_dtype_and_the_wrong_device_are_named(dtype, words):
+    with pytest.raises(KernelError, match=words):
+        qkv_headmajor.forward(torch.zeros(1, 2, 8, dtype=dtype), torch.zeros(8, 24, dtype=dtype), 1)

@@ -18,7 +18,7 @@ from reports.text import plain
 from results.run import load
 from results.schema import Outcome
 from tests.reports import runs
-from tests.results import builders
+from tests.results import builders, h200
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,12 +73,25 @@ def test_a_stored_run_with_broken_unicode_can_be_exported_everywhere(tmp_path: P
 def test_json_holds_the_manifest_and_every_record() -> None:
     of = runs.every_outcome()
     data = json.loads(export.to_json(of))
-    assert list(data) == ["manifest", "records"]
+    assert list(data) == ["manifest", "ceilings", "records"]
     assert data["manifest"]["run_id"] == of.manifest.run_id
     assert len(data["records"]) == len(of.records())
     assert data["records"][1]["outcome"] == "ok"
     assert data["records"][1]["estimates"]["isolated"]["value_s"] == pytest.approx(191.382e-6, rel=1e-5)
     assert data["records"][-1]["outcome"] is None
+
+
+def test_json_tells_tensor_core_use_with_its_reasons_and_the_ceilings() -> None:
+    of = h200.run([("sdpa_cudnn", 72)], h200.without("gpm"))
+    data = json.loads(export.to_json(of))
+    (record,) = data["records"]
+    assert record["tensor_use"]["issued_ratio"] == pytest.approx(128 / 72)
+    assert record["tensor_use"]["missing"] == {}
+    assert record["counters"]["kernels"][0]["registers"] == 168
+    assert data["ceilings"]["matmuls"]["bf16"]["sustained_clock_mhz"] == 1440.0
+    of.ceilings = None
+    (record,) = json.loads(export.to_json(of))["records"]
+    assert record["tensor_use"]["missing"]["burst_fraction"] == "this run measured no ceilings of its GPU"
 
 
 def test_json_is_strict_where_a_number_is_not_one() -> None:

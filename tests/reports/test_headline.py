@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results.schema import Outcome
+from results.figures import Matmul
+from results.schema import Ceilings, Outcome
 from tests.reports import runs
 from tests.reports.test_terminal import WIDTHS, table
-from tests.results import builders
+from tests.results import builders, h200
 
 if TYPE_CHECKING:
     from results.run import Run
@@ -84,3 +85,29 @@ def test_a_shape_is_written_alike_in_titles_and_in_the_summary() -> None:
     assert "· d_model 1536 = 24×64 ·" in text
     assert "d_model" in table(text, "fastest of each group")[0].split()
     assert "1536 = 24×64" in table(text, "fastest of each group")[2]
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "told"),
+    [
+        (
+            h200.CEILINGS,
+            "bf16 matmul 8192³: burst 792 TFLOP/s at 1980 MHz, sustained 692 TFLOP/s at 1440 MHz",
+        ),
+        (Ceilings({"bf16": Matmul(8192, 792e12)}), "bf16 matmul 8192³: burst 792 TFLOP/s"),
+        (
+            Ceilings({"bf16": Matmul(8192, 792e12, reason="fewer than two batches ended")}),
+            "bf16 matmul 8192³: burst 792 TFLOP/s, fewer than two batches ended",
+        ),
+        (Ceilings({"bf16": Matmul(8192, reason="out of memory")}), "bf16 matmul 8192³: out of memory"),
+        (Ceilings({"fp32": Matmul(4096, 50e12)}, reason="the rest was lost"), "ceilings the rest was lost"),
+    ],
+)
+def test_what_the_machine_reached_stands_in_the_header(ceilings: Ceilings, told: str) -> None:
+    of = runs.gpu_run()
+    of.ceilings = ceilings
+    assert told in " ".join(runs.rendered(of, 120).split())
+
+
+def test_a_run_that_looked_for_no_ceilings_has_no_line_for_them() -> None:
+    assert "ceilings" not in runs.rendered(runs.gpu_run())

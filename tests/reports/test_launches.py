@@ -7,8 +7,9 @@ from pathlib import Path
 from reports.content import from_run
 from reports.export import to_markdown
 from reports.launches import launches_grid
+from results.figures import Dispatch
 from results.run import Run
-from results.schema import Dispatch, Observation
+from results.schema import Observation
 from tests.reports.runs import rendered
 from tests.results import builders
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports import content, export
-from results.schema import Timing, Trial
+from results.figures import Counters, Gpm
+from results.schema import Observation, Timing, Trial
 from results.store import read
-from tests.reports import runs
-from tests.results import builders
+from tests.reports import runs, sweeps
+from tests.results import builders, h200
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,49 @@ def test_several_calls_in_one_bracket_share_its_floor() -> None:
         kind == "near the floor"
         for kind, _ in said(runs.run([builders.trial(timings=timings)], replicates=1))
     )
+
+
+@pytest.mark.parametrize(
+    ("setting", "missing"),
+    [
+        (None, set()),
+        ("none", set()),
+        ("gpm", {"no GPM"}),
+        ("ncu", {"no GPM", "no counters"}),
+    ],
+)
+def test_counters_are_missed_where_the_run_asked_for_them(setting: str | None, missing: set[str]) -> None:
+    of = h200.run(observed=h200.without("counters", "gpm"), settings={"counters": setting} if setting else {})
+    kinds = {kind: text for kind, text in said(of) if kind in ("no GPM", "no counters")}
+    assert set(kinds) == missing
+    assert set(kinds.values()) <= {"not observed yet: run --resume does it"}
+
+
+def test_why_counters_are_missing_is_said_once_for_the_run() -> None:
+    def refused(seen: Observation) -> Observation:
+        return replace(seen, counters=Counters(reason="ERR_NVGPUCTRPERM"), gpm=Gpm(reason="pre-Hopper"))
+
+    report = content.from_run(h200.run(observed=refused))
+    of_run = {remark.kind: remark.text for remark in report.remarks}
+    assert of_run["no counters"] == "ERR_NVGPUCTRPERM"
+    assert of_run["no GPM"] == "pre-Hopper"
+    assert not any(remark.kind == "no GPM" for group in report.groups for remark in group.remarks)
+    text = runs.rendered(h200.run(observed=refused))
+    assert text.count("ERR_NVGPUCTRPERM") == 1
+
+
+def test_counters_that_are_there_are_not_missed() -> None:
+    assert {"no GPM", "no counters", "not alone"} & {kind for kind, _ in said(h200.run())} == set()
+
+
+@pytest.mark.parametrize(("others", "who"), [(1, "1 other process"), (3, "3 other processes")])
+def test_who_else_used_the_gpu_in_a_window_is_told(others: int, who: str) -> None:
+    (text,) = (
+        text
+        for kind, text in said(h200.run(observed=sweeps.watched(other_processes=others)))
+        if kind == "not alone"
+    )
+    assert text == f"{who} used the GPU in its window: what is told of the whole GPU includes that"
 
 
 def test_the_table_and_the_frame_tell_the_same_numbers() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,3 +43,17 @@ def test_packing_breaks_lines_only_between_parts(parts: list[str], width: int) -
     packed = text.pack(parts, width)
     assert " · ".join(packed).split(" · ") == parts
     assert all(cell_len(line) <= width for line in packed)
+
+
+def test_no_line_ends_between_a_number_and_its_sign():
+    from reports.printer import Printer
+    from reports.terminal import new_console
+
+    file = io.StringIO()
+    for width in range(24, 60):
+        Printer(new_console(file, width)).wrapped(
+            "sdpa_flash reaches 67 % of it and 1.78 × issued, cuDNN 100 %"
+        )
+    lines = file.getvalue().splitlines()
+    assert not any(line.endswith(("67", "1.78", "100")) for line in lines)
+    assert not any("\ue000" in line for line in lines)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from results.schema import Case, Manifest, Memory, Outcome, Timing, Trial, Utilisation, Verification
+from results.figures import Memory, Utilisation
+from results.schema import Case, Manifest, Outcome, Timing, Trial, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

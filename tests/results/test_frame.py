@@ -6,10 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from results.figures import Dispatch, Kernel
 from results.frame import RECORD_COLUMNS, SAMPLE_COLUMNS, samples_frame
 from results.record import assemble
 from results.run import Run
 from results.schema import Outcome, Timing
+from tests.results import h200
 from tests.results.builders import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
@@ -122,6 +124,45 @@ def test_without_the_baselines_time_there_is_no_speedup(baseline):
     plan = manifest([case("fused"), case("per_head")])
     frame = frame_of(plan, [trial(case("fused")), *([baseline] if baseline else [])])
     assert frame["speedup"].isna().all()
+
+
+def test_how_a_case_uses_the_tensor_cores_stands_beside_its_rate():
+    row = h200.run().frame().set_index(["variant", "head_dim"]).loc["sdpa_cudnn", 72]
+    derived = ["tensor_active_percent", "tensor_active_source", "issued_flops", "issued_ratio"]
+    assert row[derived].tolist() == [66.0, "ncu", 206_158_430_208, pytest.approx(128 / 72)]
+    assert row["rate_while_active"] == pytest.approx(1.0)
+    assert row["burst_fraction"] == pytest.approx(row["flops_per_s"] / 792e12)
+    assert row["sustained_fraction"] == pytest.approx(0.9 * 349e12 / 692e12)
+
+
+def test_both_sources_of_shares_keep_their_own_columns():
+    row = h200.run([("sdpa_cudnn", 72)]).frame().iloc[0]
+    assert (row["gpm_tensor_active_percent"], row["ncu_tensor_active_percent"]) == (65.5, 66.0)
+    assert row[["gpm_sm_active_percent", "gpm_occupancy_percent", "gpm_dram_percent"]].tolist() == [97, 14, 8]
+    assert row[["ncu_sm_active_percent", "ncu_occupancy_percent", "ncu_dram_percent"]].tolist() == [
+        96.97,
+        14.09,
+        13.65,
+    ]
+
+
+def test_the_window_tells_energy_and_company_and_dispatch_the_kernels_by_name():
+    row = h200.run([("sdpa_cudnn", 72)]).frame().iloc[0]
+    assert row[["average_power_w", "other_processes"]].tolist() == [pytest.approx(600.0), 0]
+    assert row["energy_per_call_j"] * row["flop_per_j"] == pytest.approx(h200.useful_flops(h200.case()))
+    assert row["kernels"].startswith(
+        "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128"
+    )
+    kernels = (Kernel("short", 2.0, 1e-6), Kernel("long", 1.0, 3e-6), Kernel("short", 1.0, 1e-9))
+    many = h200.run([("sdpa_cudnn", 72)], lambda seen: replace(seen, dispatch=Dispatch(kernels=kernels)))
+    assert many.frame().iloc[0]["kernels"] == "long; short"
+
+
+def test_what_no_sensor_told_is_missing_never_zero():
+    row = row_of(trial())
+    names = [name for name in RECORD_COLUMNS if name.startswith(("gpm_", "ncu_", "tensor_", "issued_"))]
+    names += ["rate_while_active", "burst_fraction", "sustained_fraction", "energy_per_call_j", "kernels"]
+    assert row[names].isna().all()
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.peaks import implausible, peak_flops_per_s, why_no_peak
+from results.figures import Matmul
+from results.peaks import (
+    burst_flops_per_s,
+    implausible,
+    peak_flops_per_s,
+    sustained_flops_per_s,
+    why_no_ceiling,
+    why_no_peak,
+)
 from results.record import assemble
+from results.schema import Ceilings
 from tests.results.builders import CPU_ENVIRONMENT, GPU_ENVIRONMENT, case, manifest, timing, trial
 
 DATASHEET = "faster than the datasheet's peak allows: does `call` do all the work?"
@@ -89,3 +98,16 @@ def test_a_peak_that_is_not_known_says_why():
     lost = replace(manifest(), environment={"peaks": {"bf16": {"reason": "no datasheet of this GPU"}}})
     assert (peak_flops_per_s(lost, "bf16"), why_no_peak(lost, "bf16")) == (None, "no datasheet of this GPU")
     assert why_no_peak(lost, "fp32") == "no fp32 peak is known for this device"
+
+
+def test_a_ceiling_is_its_dtypes_or_says_why_there_is_none():
+    measured = Ceilings(
+        {"bf16": Matmul(8192, 792e12, 1980.0, 692e12, 1440.0), "fp16": Matmul(8192, reason="lost")}
+    )
+    assert burst_flops_per_s(measured, "bf16") == 792e12
+    assert sustained_flops_per_s(measured, "bf16") == 692e12
+    assert burst_flops_per_s(measured, "fp16") is sustained_flops_per_s(None, "bf16") is None
+    assert why_no_ceiling(measured, "fp16") == "lost"
+    assert why_no_ceiling(measured, "fp32") == "no fp32 matmul was measured"
+    assert why_no_ceiling(replace(measured, reason="no GPU"), "fp32") == "no GPU"
+    assert why_no_ceiling(None, "bf16") == "this run measured no ceilings of its GPU"

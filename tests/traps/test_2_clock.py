@@ -117,7 +117,7 @@ def test_on_a_gpu_the_l2_lends_its_speed_to_whoever_does_not_flush():
     """A naive tool repeats the call between two events."""
     import torch
 
-    from harness import self_check
+    from harness import clock_check
     from harness.cuda_gpu import CudaGpu
 
     with torch.inference_mode():
@@ -125,7 +125,7 @@ def test_on_a_gpu_the_l2_lends_its_speed_to_whoever_does_not_flush():
         bench = Bench(gpu)
         timers = [IsolatedTimer(bench), GraphTimer(bench)]
         l2_bytes = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-        check = self_check.check_cold(timers, l2_bytes)
+        check = clock_check.check_cold(timers, l2_bytes)
         source = torch.randint(0, 255, (check.small_bytes,), device="cuda", dtype=torch.uint8)
         target = torch.empty_like(source)
 
@@ -137,10 +137,10 @@ def test_on_a_gpu_the_l2_lends_its_speed_to_whoever_does_not_flush():
         naive()
         naive_rate = 2 * check.small_bytes / median(naive() for _ in range(30))
     assert check.fault is None
-    assert check.cold_bytes_per_s <= self_check.TOLERANCE * check.large_bytes_per_s
-    assert naive_rate > self_check.TELLING * check.cold_bytes_per_s
+    assert check.cold_bytes_per_s <= clock_check.TOLERANCE * check.large_bytes_per_s
+    assert naive_rate > clock_check.TELLING * check.cold_bytes_per_s
     if peaks := peaks_of(torch.cuda.get_device_name()):
-        assert check.cold_bytes_per_s <= self_check.TOLERANCE * peaks["memory"]["bytes_per_s"]
+        assert check.cold_bytes_per_s <= clock_check.TOLERANCE * peaks["memory"]["bytes_per_s"]
 
 
 def test_throttled_throughout_is_a_time_and_not_an_empty_row(tmp_path):

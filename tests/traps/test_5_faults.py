@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import results
-from harness import memory
+from harness.sensors.memory import MemorySensor
 from results.schema import Outcome
 from tests.harness.commands import headbench, only_run
 
@@ -17,6 +17,10 @@ from .groups import CPU
 
 KB = 250
 """Elements of float32 in 1,000 bytes."""
+
+
+def peak_of(call, device):
+    return MemorySensor(device).sample(call)["memory"]
 
 
 class Allocator:
@@ -71,7 +75,7 @@ def test_peak_memory_is_a_delta_with_the_resident_beside_it(monkeypatch):
     naive = torch.cuda.max_memory_allocated()
     assert naive == 9_000
     allocator.free(200)
-    found = memory.peak_of(call, torch.device("cuda"))
+    found = peak_of(call, torch.device("cuda"))
     assert (found.peak_delta_bytes, found.resident_bytes, found.reserved_bytes) == (500, 1_000, 3_000)
 
 
@@ -100,14 +104,14 @@ def test_garbage_that_happens_to_be_collected_in_the_middle_hides_nothing_of_the
     kept: list[list[int]] = []
     assert delta(naive) < 500
     allocator.free(500)
-    assert delta(lambda: memory.peak_of(call, torch.device("cuda")).peak_delta_bytes) == 500
+    assert delta(lambda: peak_of(call, torch.device("cuda")).peak_delta_bytes) == 500
     assert gc.isenabled()
 
 
 def test_on_a_cpu_too_what_was_resident_is_no_part_of_the_peak():
     """A naive tool asks the system for the process's resident set, which holds the interpreter and the inputs."""
     resident = torch.ones(4_000 * KB)
-    assert memory.peak_of(lambda: resident[: 2 * KB].neg(), CPU).peak_delta_bytes == 2_000
+    assert peak_of(lambda: resident[: 2 * KB].neg(), CPU).peak_delta_bytes == 2_000
 
 
 @pytest.mark.gpu
@@ -117,7 +121,7 @@ def test_on_a_gpu_peak_memory_is_a_delta_whatever_is_resident():
     resident = torch.ones(1 << 28, device=cuda)
     taken = 1 << 20
     torch.ones(taken, device=cuda)
-    found = memory.peak_of(lambda: resident[: taken // 4].neg(), cuda)
+    found = peak_of(lambda: resident[: taken // 4].neg(), cuda)
     assert torch.cuda.max_memory_allocated() > 100 * taken
     assert found.peak_delta_bytes == taken
     assert found.resident_bytes >= resident.nbytes

@@ -12,9 +12,9 @@ import torch
 
 from harness import environment as module
 from harness.environment import capture
-from harness.fake_nvml import ScriptedNvml
-from harness.nvml import Nvml
 from harness.peaks import peaks_of, peaks_of_gpu
+from harness.sensors.fake_nvml import ScriptedNvml
+from harness.sensors.nvml import Nvml
 from tests.harness.commands import ROOT, environment
 
 
@@ -45,7 +45,8 @@ def second_gpu_alone(monkeypatch):
 def test_with_cuda_visible_devices_set_nvml_reads_the_same_physical_gpu(second_gpu_alone):
     """A naive tool asks NVML for the GPU of CUDA's number, and watches another one idle."""
     library = second_gpu_alone
-    naive = Nvml(library, library.nvmlDeviceGetHandleByIndex(0))
+    by_index = library.nvmlDeviceGetHandleByIndex(0)
+    naive = Nvml(library, by_index, by_index, "whole GPU")
     assert (library.nvmlDeviceGetName("GPU-other"), naive.sm_clock_mhz()) == ("NVIDIA T4", 210)
     found = capture("cuda:0")
     assert (found["device"], found["gpu"]["uuid"]) == ("cuda:0", "GPU-mine")
@@ -58,7 +59,7 @@ FILLED = """
 import json
 import torch
 from harness.environment import capture
-from harness.nvml import Nvml, import_library
+from harness.sensors.nvml import Nvml, import_library
 
 gpu = capture("cuda:0")["gpu"]
 torch.ones(1, device="cuda")

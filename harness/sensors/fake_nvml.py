@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TypeVar
 
+from harness.sensors.fake_gpm import ScriptedGpm, ScriptedNvmlError
+
 T = TypeVar("T")
 
 
-class ScriptedNvmlError(Exception):
-    """What the library raises; NVML's own has the code in `value`, too."""
+class ScriptedMismatchError(Exception):
+    """What the Python package raises where the driver has an older version of a function."""
 
-    def __init__(self, value: int) -> None:
-        self.value = value
-        super().__init__({3: "Not Supported", 6: "Not Found", 12: "NVML Shared Library Not Found"}[value])
+
+@dataclass(frozen=True)
+class ScriptedProcess:
+    """A line of NVML's list; memory that the driver does not tell is None, or 2^64 - 1."""
+
+    pid: int
+    usedGpuMemory: int | None
+
+
+def _this_process() -> list[ScriptedProcess]:
+    return [ScriptedProcess(os.getpid(), 776 << 20)]
 
 
 @dataclass
-class ScriptedNvml:
+class ScriptedNvml(ScriptedGpm):
     """As much of `pynvml` as the harness calls. A reading that is None is not supported by this GPU.
 
-    `samples` are (microseconds, percent) pairs as the driver keeps them; `broken` is the code with which
-    `nvmlInit` fails, as where there is no driver.
+    `samples` are (microseconds, percent) pairs as the driver keeps them; `compute` and `graphics` are the
+    processes it lists. `instances` maps a MIG instance's UUID to its GPU's and to its number there: what an
+    instance has no figures of is refused for it, as NVML does. `broken` is the code with which `nvmlInit` fails,
+    as where there is no driver.
     """
 
     uuids: tuple[str, ...] = ("GPU-other", "GPU-mine")
@@ -35,13 +48,19 @@ class ScriptedNvml:
     instant_power_mw: int | None = 312_500
     average_power_mw: int | None = 250_000
     memory_used_bytes: int | None = 1 << 30
+    energy_mj: int | None = 5_000_000
     samples: list[tuple[int, int]] | None = field(default_factory=list)
+    compute: list[ScriptedProcess] | None = field(default_factory=_this_process)
+    graphics: list[ScriptedProcess] | None = field(default_factory=list)
+    instances: dict[str, tuple[str, int]] = field(default_factory=dict)
     broken: int | None = None
 
     NVMLError = ScriptedNvmlError
+    NVMLLibraryMismatchError = ScriptedMismatchError
     NVML_SUCCESS = 0
     NVML_ERROR_NOT_SUPPORTED = 3
     NVML_ERROR_NOT_FOUND = 6
+    NVML_ERROR_FUNCTION_NOT_FOUND = 13
     NVML_CLOCK_SM = 1
     NVML_TEMPERATURE_GPU = 0
     NVML_GPU_UTILIZATION_SAMPLES = 1
@@ -61,40 +80,58 @@ class ScriptedNvml:
         return self.uuids[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
-        if uuid not in self.uuids:
+        if uuid not in self.uuids and uuid not in self.instances:
             raise ScriptedNvmlError(6)
         return uuid
+
+    def nvmlDeviceIsMigDeviceHandle(self, handle: str) -> bool:
+        return handle in self.instances
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: str) -> str:
+        return self.instances[handle][0]
+
+    def nvmlDeviceGetGpuInstanceId(self, handle: str) -> int:
+        return self.instances[handle][1]
 
     def nvmlDeviceGetName(self, handle: str) -> str:
         return self.names[self.uuids.index(handle)]
 
     def nvmlDeviceGetClockInfo(self, handle: str, clock: int) -> int:
         assert clock == self.NVML_CLOCK_SM
-        return _supported(self.sm_clock_mhz)
+        return self._of_gpu(handle, self.sm_clock_mhz)
 
     def nvmlDeviceGetMaxClockInfo(self, handle: str, clock: int) -> int:
         assert clock == self.NVML_CLOCK_SM
-        return _supported(self.max_sm_clock_mhz)
+        return self._of_gpu(handle, self.max_sm_clock_mhz)
 
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:
-        return _supported(self.power_limit_mw)
+        return self._of_gpu(handle, self.power_limit_mw)
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:
-        return _supported(self.clock_event_reasons)
+        return self._of_gpu(handle, self.clock_event_reasons)
 
     def nvmlDeviceGetTemperature(self, handle: str, sensor: int) -> int:
         assert sensor == self.NVML_TEMPERATURE_GPU
-        return _supported(self.temperature_c)
+        return self._of_gpu(handle, self.temperature_c)
 
     def nvmlDeviceGetPowerUsage(self, handle: str) -> int:
-        return _supported(self.average_power_mw)
+        return self._of_gpu(handle, self.average_power_mw)
 
     def nvmlDeviceGetFieldValues(self, handle: str, fields: list[int]) -> list[SimpleNamespace]:
         """One field's failure is in its own return code, as with the real library."""
         assert fields == [186]
-        known = self.instant_power_mw is not None
+        known = self.instant_power_mw is not None and handle not in self.instances
         value = SimpleNamespace(uiVal=self.instant_power_mw or 0)
         return [SimpleNamespace(nvmlReturn=0 if known else self.NVML_ERROR_NOT_SUPPORTED, value=value)]
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:
+        return self._of_gpu(handle, self.energy_mj)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[ScriptedProcess]:
+        return _supported(self.compute)
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, handle: str) -> list[ScriptedProcess]:
+        return _supported(self.graphics)
 
     def nvmlDeviceGetMemoryInfo(self, handle: str, version: int) -> SimpleNamespace:
         assert version == self.nvmlMemory_v2
@@ -104,13 +141,17 @@ class ScriptedNvml:
         self, handle: str, kind: int, since_us: int
     ) -> tuple[int, list[SimpleNamespace]]:
         assert kind == self.NVML_GPU_UTILIZATION_SAMPLES
-        kept = [sample for sample in _supported(self.samples) if sample[0] > since_us]
+        kept = [sample for sample in self._of_gpu(handle, self.samples) if sample[0] > since_us]
         if not kept:
             raise ScriptedNvmlError(self.NVML_ERROR_NOT_FOUND)
         return 1, [
             SimpleNamespace(timeStamp=stamp, sampleValue=SimpleNamespace(uiVal=percent))
             for stamp, percent in kept
         ]
+
+    def _of_gpu(self, handle: str, value: T | None) -> T:
+        """A figure that only a whole GPU has."""
+        return _supported(None if handle in self.instances else value)
 
 
 def _supported(value: T | None) -> T:

@@ -8,20 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from results.schema import Memory
+from results.figures import Memory
 
 if TYPE_CHECKING:
     from harness.timers import Call
+    from results.figures import Figures
 
-CUDA_SOURCE = "PyTorch's CUDA allocator: tensors, no CUDA context"
+CUDA_SOURCE = "PyTorch's CUDA allocator"
+CUDA_SCOPE = "this process's tensors: no CUDA context, nothing allocated past PyTorch"
 MEMORY_EVENT = "[memory]"
 """The profiler's own name for an allocation, positive bytes, or a release, negative."""
 CPU_SOURCE = "PyTorch's profiler: tensors allocated and freed during one call"
 
 
-def peak_of(call: Call, device: torch.device) -> Memory:
-    """Run `call` once, untimed, and say how much memory it needed at its peak, its output included."""
-    return _cuda_peak(call) if device.type == "cuda" else _cpu_peak(call)
+class MemorySensor:
+    """PyTorch's own count; on `device`, which the call runs on."""
+
+    step = "memory"
+    fields = ("memory",)
+    reason: str | None = None
+
+    def __init__(self, device: torch.device) -> None:
+        self._peak_of = _cuda_peak if device.type == "cuda" else _cpu_peak
+
+    def sample(self, call: Call) -> dict[str, Figures]:
+        """Run `call` once, and say how much memory it needed at its peak, its output included."""
+        return {"memory": self._peak_of(call)}
+
+    def close(self) -> None:
+        """Nothing is held between samples."""
 
 
 def _cuda_peak(call: Call) -> Memory:
@@ -36,7 +51,7 @@ def _cuda_peak(call: Call) -> Memory:
         del output
     finally:
         gc.enable()
-    return Memory(peak - resident, resident, torch.cuda.memory_reserved(), CUDA_SOURCE)
+    return Memory(peak - resident, resident, torch.cuda.memory_reserved(), CUDA_SOURCE, CUDA_SCOPE)
 
 
 def _cpu_peak(call: Call) -> Memory:

@@ -1,0 +1,1 @@
+"""What a call does to the machine besides taking time: sensors, never used inside timed blocks."""
