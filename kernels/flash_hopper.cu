@@ -18,7 +18,7 @@
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
-// Order of tiles: as flash_portable's, long ones first, dealt out to and fro. The producer runs ahead into the next tile.
+// Order of tiles: as flash_portable's, long ones first, dealt out in turn.
 
 #include "hopper.cuh"
 
@@ -35,7 +35,6 @@
 #define COLUMN_TILES (HEAD_DIM / 8)
 #define KEY_TILES (KEYS / 8)
 #define SLICES (KEYS / 16)
-#define Q_STAGES 2
 #define K_STAGES 2
 #define V_STAGES 2
 #define KEY_BOX (KEYS * BOX_ROW_BYTES)
@@ -78,12 +77,6 @@ struct Work {
     }
 };
 
-// The tile that this block does in a round: dealt to and fro, so that who got the longest gets the shortest next.
-__device__ __forceinline__ int dealt(int round)
-{
-    return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-}
-
 // A ring of stages: which one is next, and the parity of the round.
 template <int STAGES> struct Ring {
     int stage = 0, parity = 0;
@@ -100,18 +93,18 @@ struct Layout {
     __device__ __forceinline__ explicit Layout(unsigned base)
     {
         q = (base + 1023) / 1024 * 1024;
-        k = q + Q_STAGES * WARPGROUPS * QUERY_STAGE;
+        k = q + WARPGROUPS * QUERY_STAGE;
         v = k + K_STAGES * KEY_STAGE;
         q_full = v + V_STAGES * KEY_STAGE;
-        q_free = q_full + 8 * Q_STAGES * WARPGROUPS;
-        k_full = q_free + 8 * Q_STAGES * WARPGROUPS;
+        q_free = q_full + 8 * WARPGROUPS;
+        k_full = q_free + 8 * WARPGROUPS;
         k_free = k_full + 8 * K_STAGES;
         v_full = k_free + 8 * K_STAGES;
         v_free = v_full + 8 * V_STAGES;
     }
     __device__ __forceinline__ void init_barriers() const
     {
-        for (int i = 0; i < Q_STAGES * WARPGROUPS; ++i)
+        for (int i = 0; i < WARPGROUPS; ++i)
             barrier_init(q_full + 8 * i, 1), barrier_init(q_free + 8 * i, 4);
         for (int i = 0; i < K_STAGES; ++i)
             barrier_init(k_full + 8 * i, 1), barrier_init(k_free + 8 * i, 4 * WARPGROUPS);
@@ -124,9 +117,9 @@ struct Layout {
 struct Producer {
     const Problem& problem;
     const Layout& at;
-    Ring<Q_STAGES> queries;
     Ring<K_STAGES> keys;
     Ring<V_STAGES> values;
+    int q_parity = 0;
 
     template <class RING>
     __device__ __forceinline__ void fetch_keys(
@@ -143,14 +136,13 @@ struct Producer {
     __device__ __forceinline__ void fetch(const Work& work)
     {
         for (int i = 0; i < WARPGROUPS; ++i) {
-            const int slot = queries.stage * WARPGROUPS + i;
-            barrier_wait(at.q_free + 8 * slot, queries.parity ^ 1);
-            barrier_expect(at.q_full + 8 * slot, QUERY_STAGE);
+            barrier_wait(at.q_free + 8 * i, q_parity ^ 1);
+            barrier_expect(at.q_full + 8 * i, QUERY_STAGE);
             for (int box = 0; box < BOXES; ++box)
-                fetch_box(at.q + slot * QUERY_STAGE + box * QUERY_BOX, problem.q, box * BOX_COLUMNS, work.first_row + 64 * i,
-                          work.head, work.batch, at.q_full + 8 * slot);
+                fetch_box(at.q + i * QUERY_STAGE + box * QUERY_BOX, problem.q, box * BOX_COLUMNS, work.first_row + 64 * i,
+                          work.head, work.batch, at.q_full + 8 * i);
         }
-        queries.next();
+        q_parity ^= 1;
         fetch_keys(problem.k, at.k, at.k_full, at.k_free, keys, work, work.last_tile);
         for (int tile = work.last_tile; tile >= 0; --tile) {
             if (tile > 0)
@@ -165,9 +157,9 @@ struct Consumer {
     const Layout& at;
     const int index;                // of this warpgroup among the consumers
     const int g, t, row_in_tile;    // the thread's rows are row_in_tile and row_in_tile + 8
-    Ring<Q_STAGES> queries;         // those of the rows in work
     Ring<K_STAGES> keys;            // the tile whose scores are computed next
     Ring<V_STAGES> values;          // the tile that P belongs to
+    int q_parity = 0;
     float maximum[2], sum[2];
     float o[COLUMN_TILES][4];
     Probabilities p;
@@ -196,12 +188,10 @@ struct Consumer {
             barrier_arrive(barrier);
     }
 
-    __device__ __forceinline__ int query_slot() const { return queries.stage * WARPGROUPS + index; }
-
     // Asks for s = Q · Kᵀ with the keys of a stage.
     __device__ __forceinline__ void ask_scores(Scores& s, int stage) const
     {
-        const unsigned long long q = describe(at.q + query_slot() * QUERY_STAGE, 16), k = describe(at.k + stage * KEY_STAGE, 16);
+        const unsigned long long q = describe(at.q + index * QUERY_STAGE, 16), k = describe(at.k + stage * KEY_STAGE, 16);
         products_begin();
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
@@ -344,7 +334,8 @@ struct Consumer {
 #pragma unroll
         for (int j = 0; j < COLUMN_TILES; ++j)
             o[j][0] = o[j][1] = o[j][2] = o[j][3] = 0.0f;
-        barrier_wait(at.q_full + 8 * query_slot(), queries.parity);
+        barrier_wait(at.q_full + 8 * index, q_parity);
+        q_parity ^= 1;
         const int first_row = work.first_row + 64 * index;
         const int first = first_row < problem.seq_len ? last_key(first_row + 63) / KEYS : -1;
         for (int tile = work.last_tile; tile > first; --tile)
@@ -353,8 +344,7 @@ struct Consumer {
             first_tile(s, first, work.first_row);
         for (int tile = first - 1; tile >= 0; --tile)
             next_tile(s, tile, work.first_row);
-        release(at.q_free + 8 * query_slot());
-        queries.next();
+        release(at.q_free + 8 * index);
         if (first < 0)
             return;
         barrier_wait(at.v_full + 8 * values.stage, values.parity);
@@ -400,7 +390,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             Producer producer{problem, at};
-            for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
+            for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)
                 producer.fetch(Work(problem, tile));
         }
     } else {
@@ -408,7 +398,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
         Consumer consumer(problem, at);
         if (consumer.index == WARPGROUPS - 1)
             consumer.pass_turn();
-        for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
+        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)
             consumer.attend(Work(problem, tile));
         if (consumer.index == 0)
             consumer.await_turn();

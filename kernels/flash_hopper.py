@@ -24,7 +24,6 @@ HEAD_DIMS = tuple(range(8, 129, 8))
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
-_QUERY_STAGES = 2
 _STAGES = 4
 """Of K and V together."""
 
@@ -49,11 +48,10 @@ class Tile:
         return 64 * self.warpgroups
 
     def shared_bytes(self, head_dim: int) -> int:
-        """Boxes of the stages of Q, K and V; two barriers for each; what aligning the boxes may cost."""
+        """Boxes of Q, and of two stages of K and of V; barriers; what aligning the boxes may cost."""
         boxes = math.ceil(head_dim / _BOX_COLUMNS)
-        rows = _QUERY_STAGES * self.rows + _STAGES * self.keys
-        barriers = 2 * (_QUERY_STAGES * self.warpgroups + _STAGES)
-        return boxes * _BOX_ROW_BYTES * rows + 8 * barriers + 1024
+        rows = self.rows + _STAGES * self.keys
+        return boxes * _BOX_ROW_BYTES * rows + 16 * (self.warpgroups + _STAGES) + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
         """The compilation for this tile."""
