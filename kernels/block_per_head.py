@@ -7,7 +7,6 @@ import math
 import struct
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from kernels import arguments, loader
@@ -79,6 +78,5 @@ def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool) 
     batch, n_head, seq_len, head_dim = q.shape
     numbers = struct.pack("3if", n_head, seq_len, causal, 1 / math.sqrt(head_dim))
     packed = b"".join(map(arguments.heads, (q, k, v, out))) + numbers
-    problem = np.frombuffer(packed, dtype=f"V{len(packed)}")
-    kernel(head_dim, q.dtype, q.device.index).launch(batch * n_head, _THREADS, problem)
+    kernel(head_dim, q.dtype, q.device.index).launch(batch * n_head, _THREADS, packed)
     return out

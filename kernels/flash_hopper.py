@@ -8,7 +8,6 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from kernels import arguments, flash_portable, loader
@@ -24,6 +23,8 @@ HEAD_DIMS = tuple(range(8, 129, 8))
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
+_AFTER_MAPS = struct.Struct("5q6if60x")
+"""`struct Problem` behind its three tensor maps, filled up to a multiple of their alignment, 64 bytes."""
 _STAGES = 4
 """Of K and V together."""
 
@@ -96,35 +97,69 @@ def forward(
     Raises:
         KernelError: as there, or the GPU is not of compute capability 9.0.
     """
-    tensors, out = flash_portable.checked(ACTOR, q, k, v, out, lse)
-    batch, n_head, seq_len, head_dim = q.shape
-    if out.numel() == 0:
-        return out
+    if out is None:
+        out = flash_portable.new_output(q)
+    key = (arguments.layouts(q, k, v, out, lse), causal, tile, torch.cuda.current_device())
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.put(key, _plan(q, k, v, out, lse, causal, tile))
+    arguments.check_addresses(ACTOR, q, k, v, out)
+    if plan.launch.grid:
+        plan.launch.kernel.launch(plan.launch.grid, plan.launch.block, plan.problem(q, k, v, out, lse))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _HopperPlan:
+    """A launch, and how many keys a box of K and V holds."""
+
+    launch: flash_portable.Plan
+    keys: int
+
+    def problem(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor | None
+    ) -> bytes:
+        """`struct Problem`."""
+        rows = (64, self.keys, self.keys)
+        strides = self.launch.strides
+        maps = [
+            heads_map(ACTOR, x.dtype, x.data_ptr(), x.shape, own, box_rows, _BOX_COLUMNS)
+            for x, own, box_rows in zip((q, k, v), strides, rows, strict=False)
+        ]
+        lse_address = lse.data_ptr() if lse is not None else 0
+        return b"".join(maps) + _AFTER_MAPS.pack(
+            out.data_ptr(), *strides[3], lse_address, *self.launch.numbers
+        )
+
+
+_plans: arguments.Plans[_HopperPlan] = arguments.Plans()
+
+
+def _plan(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor | None,
+    causal: bool,
+    tile: Tile | None,
+) -> _HopperPlan:
+    flash_portable.check(ACTOR, q, k, v, out, lse)
     device = q.device.index
     if reason := _refuses_gpu(device):
         raise KernelError(f"{ACTOR}: {reason}")
+    batch, n_head, seq_len, head_dim = q.shape
     sm_count = flash_portable.sm_count(device)
     tile = tile or tile_for(head_dim, batch * n_head, seq_len, sm_count)
     row_tiles = math.ceil(seq_len / tile.rows)
-    box_rows = {"q": 64, "k": tile.keys, "v": tile.keys}
-    maps = (heads_map(ACTOR, tensors[name], rows, _BOX_COLUMNS) for name, rows in box_rows.items())
-    numbers = struct.pack(
-        "q6if",
-        lse.data_ptr() if lse is not None else 0,
-        n_head,
-        batch * n_head,
-        seq_len,
-        row_tiles,
-        flash_portable.heads_at_once(seq_len, head_dim),
-        causal,
-        math.log2(math.e) / math.sqrt(head_dim),
+    launch = flash_portable.Plan(
+        kernel=_kernel(tile, head_dim, q.dtype, device),
+        grid=min(batch * n_head * row_tiles, tile.blocks * sm_count),
+        block=128 * (tile.warpgroups + 1),
+        strides=tuple(map(arguments.byte_strides, (q, k, v, out))),
+        numbers=flash_portable.numbers(q, causal, row_tiles),
     )
-    packed = b"".join((*maps, arguments.heads(out), numbers))
-    packed += bytes(-len(packed) % 64)
-    blocks = min(batch * n_head * row_tiles, tile.blocks * sm_count)
-    kernel = _kernel(tile, head_dim, q.dtype, device)
-    kernel.launch(blocks, 128 * (tile.warpgroups + 1), np.frombuffer(packed, dtype=f"V{len(packed)}"))
-    return out
+    return _HopperPlan(launch, tile.keys)
 
 
 def refuses(head_dim: int, device: torch.device) -> str | None:

@@ -8,7 +8,6 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from kernels import arguments, loader
@@ -23,6 +22,24 @@ LARGEST_HEAD_DIM = 128
 
 _GROUP_BYTES = 16 * 2**20
 """K and V of heads that are computed at once: small enough to stay in an L2 cache of 40 MB or more."""
+
+
+_PROBLEM = struct.Struct("16qq6if4x")
+"""`struct Problem`: four tensors' addresses and strides, that of the log-sum-exp, numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A launch of either fused kernel, all but the addresses; `strides` are q's, k's, v's and out's, in bytes."""
+
+    kernel: loader.Kernel
+    grid: int
+    block: int
+    strides: tuple[tuple[int, ...], ...]
+    numbers: tuple[float, ...]
+
+
+_plans: arguments.Plans[Plan] = arguments.Plans()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +107,50 @@ def forward(
         KernelError: a tensor is not as described, starts off a 16-byte boundary, or has a head_dim that is not a
             multiple of 8 up to 128.
     """
-    tensors, out = checked(ACTOR, q, k, v, out, lse)
+    if out is None:
+        out = new_output(q)
+    key = (arguments.layouts(q, k, v, out, lse), causal, tile, torch.cuda.current_device())
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.put(key, _plan(q, k, v, out, lse, causal, tile))
+    arguments.check_addresses(ACTOR, q, k, v, out)
+    if plan.grid:
+        problem = _PROBLEM.pack(
+            q.data_ptr(),
+            *plan.strides[0],
+            k.data_ptr(),
+            *plan.strides[1],
+            v.data_ptr(),
+            *plan.strides[2],
+            out.data_ptr(),
+            *plan.strides[3],
+            lse.data_ptr() if lse is not None else 0,
+            *plan.numbers,
+        )
+        plan.kernel.launch(plan.grid, plan.block, problem)
+    return out
+
+
+def _plan(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor | None,
+    causal: bool,
+    tile: Tile | None,
+) -> Plan:
+    check(ACTOR, q, k, v, out, lse)
     batch, n_head, seq_len, head_dim = q.shape
-    if out.numel() == 0:
-        return out
     tile = tile or _tile_here(head_dim, batch * n_head, seq_len, q.device.index)
     row_tiles = math.ceil(seq_len / tile.rows)
-    packed = b"".join(map(arguments.heads, tensors.values())) + struct.pack(
-        "q6if4x",
-        lse.data_ptr() if lse is not None else 0,
-        n_head,
-        batch * n_head,
-        seq_len,
-        row_tiles,
-        heads_at_once(seq_len, head_dim),
-        causal,
-        math.log2(math.e) / math.sqrt(head_dim),
+    return Plan(
+        kernel=_kernel(tile, head_dim, q.dtype, q.device.index),
+        grid=batch * n_head * row_tiles,
+        block=32 * tile.warps,
+        strides=tuple(map(arguments.byte_strides, (q, k, v, out))),
+        numbers=numbers(q, causal, row_tiles),
     )
-    kernel = _kernel(tile, head_dim, q.dtype, q.device.index)
-    kernel.launch(batch * n_head * row_tiles, 32 * tile.warps, np.frombuffer(packed, dtype=f"V{len(packed)}"))
-    return out
 
 
 def compile_for_shape(
@@ -124,31 +165,41 @@ def compile_for_shape(
     _kernel(_tile_here(head_dim, batch_heads, seq_len, index), head_dim, dtype, index)
 
 
-def checked(
+def new_output(q: torch.Tensor) -> torch.Tensor:
+    """A tensor like q, stored as [batch, seq_len, n_head, head_dim]; any tensor if q is not what `check` takes."""
+    if q.ndim != 4:
+        return q
+    _, n_head, seq_len, head_dim = q.shape
+    strides = (seq_len * n_head * head_dim, head_dim, n_head * head_dim, 1)
+    return torch.empty_strided(q.shape, strides, dtype=q.dtype, device=q.device)
+
+
+def check(
     actor: str,
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    out: torch.Tensor | None,
+    out: torch.Tensor,
     lse: torch.Tensor | None,
-) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-    """All tensors by name, and `out`, made if it was not given.
+) -> None:
+    """Whether the tensors are as `forward` says, but for their addresses.
 
     Raises:
-        KernelError: as `forward` says; the message names `actor`.
+        KernelError: one is not; the message names `actor`.
     """
-    arguments.check_heads(actor, {"q": q, "k": k, "v": v}, DTYPES)
-    batch, n_head, seq_len, head_dim = q.shape
-    if reason := refuses(head_dim):
-        raise KernelError(f"{actor}: {reason}")
-    if out is None:
-        stored = torch.empty((batch, seq_len, n_head, head_dim), dtype=q.dtype, device=q.device)
-        out = stored.transpose(1, 2)
     tensors = {"q": q, "k": k, "v": v, "out": out}
     arguments.check_heads(actor, tensors, DTYPES)
-    arguments.check_aligned(actor, tensors)
+    if reason := refuses(q.shape[3]):
+        raise KernelError(f"{actor}: {reason}")
+    arguments.check_strides(actor, tensors)
     _check_lse(actor, lse, q)
-    return tensors, out
+
+
+def numbers(q: torch.Tensor, causal: bool, row_tiles: int) -> tuple[float, ...]:
+    """What ends both kernels' `struct Problem`, from `heads` on."""
+    batch, n_head, seq_len, head_dim = q.shape
+    group, scale = heads_at_once(seq_len, head_dim), math.log2(math.e) / math.sqrt(head_dim)
+    return (n_head, batch * n_head, seq_len, row_tiles, group, causal, scale)
 
 
 def refuses(head_dim: int) -> str | None:
@@ -160,7 +211,7 @@ def refuses(head_dim: int) -> str | None:
 
 def heads_at_once(seq_len: int, head_dim: int) -> int:
     """Heads whose K and V fit in the part of L2 that is meant for them, at least one."""
-    return max(1, _GROUP_BYTES // (4 * seq_len * head_dim))
+    return max(1, _GROUP_BYTES // max(1, 4 * seq_len * head_dim))
 
 
 def _tile_here(head_dim: int, batch_heads: int, seq_len: int, device: int) -> Tile:

@@ -8,7 +8,9 @@ A plugin can use it, too:
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import threading
 from typing import TYPE_CHECKING, Any
 
 from kernels.compiler import Build, KernelError, architecture, compile_for, find
@@ -21,6 +23,8 @@ __all__ = ["Kernel", "KernelError", "kernel"]
 _WITHOUT_ASKING = 48 * 1024
 """Bytes of dynamic shared memory that every kernel may use."""
 
+_thread = threading.local()
+
 
 class Kernel:
     """One kernel on one GPU, with the dynamic shared memory that each of its blocks gets, in bytes.
@@ -29,11 +33,12 @@ class Kernel:
         KernelError: the module has no such kernel, or the GPU has not so much shared memory for a block.
     """
 
-    def __init__(self, module: Any, name: str, shared_bytes: int = 0) -> None:
-        from cupy.cuda import driver, stream
+    def __init__(self, module: Any, name: str, device: int, shared_bytes: int = 0) -> None:
+        from cupy.cuda import driver, runtime
 
-        self._on = stream.Stream.from_external
         self.shared_bytes = shared_bytes
+        self._device = device
+        self._launch, self._set_device = driver.launchKernel, runtime.setDevice
         try:
             self._function = module.get_function(name)
             if shared_bytes > _WITHOUT_ASKING:
@@ -46,13 +51,39 @@ class Kernel:
     def launch(self, grid: int, block: int, *arguments: Any) -> None:
         """Queue `grid` blocks of `block` threads on PyTorch's current stream.
 
-        An argument is a numpy scalar of the parameter's type, a device address as an int, or a structure passed
-        by value as a numpy array of one element. Nothing checks their number or types.
+        An argument is a device address as an int, a numpy scalar of the parameter's type, or a structure passed by
+        value as its bytes. Nothing checks their number or types.
         """
         import torch
 
-        with self._on(torch.cuda.current_stream()):
-            self._function((grid,), (block,), arguments, self.shared_bytes)
+        if getattr(_thread, "device", None) != self._device:
+            self._set_device(self._device)  # a new thread has no context until it asks for a device
+            _thread.device = self._device
+        # The driver copies the arguments before it returns; until then, `held` keeps them where they are.
+        held = [_stored(argument) for argument in arguments]
+        addresses = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
+        stream = torch.cuda.current_stream().cuda_stream
+        self._launch(
+            self._function.ptr,
+            grid,
+            1,
+            1,
+            block,
+            1,
+            1,
+            self.shared_bytes,
+            stream,
+            ctypes.addressof(addresses),
+            0,
+        )
+
+
+def _stored(argument: Any) -> Any:
+    """The argument's bytes, in memory of their own."""
+    if isinstance(argument, int):
+        return ctypes.c_uint64(argument)
+    content = argument if isinstance(argument, bytes) else argument.tobytes()
+    return (ctypes.c_char * len(content)).from_buffer_copy(content)
 
 
 def kernel(source: str | Path, name: str, *defines: str, shared_bytes: int = 0) -> Kernel:
@@ -73,7 +104,7 @@ def kernel(source: str | Path, name: str, *defines: str, shared_bytes: int = 0) 
 
 @functools.cache
 def _kernel(file: Path, name: str, defines: tuple[str, ...], shared_bytes: int, device: int) -> Kernel:
-    return Kernel(_module(file, defines, device), name, shared_bytes)
+    return Kernel(_module(file, defines, device), name, device, shared_bytes)
 
 
 @functools.cache

@@ -7,7 +7,6 @@ import math
 import struct
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from kernels import loader
@@ -46,7 +45,7 @@ def forward(x: torch.Tensor, w_qkv: torch.Tensor, n_head: int) -> torch.Tensor:
     addresses = (tensor.data_ptr() for tensor in (x, w_qkv, out))
     packed = struct.pack("3q5i4x", *addresses, rows, seq_len, n_head, d_model // n_head, column_tiles)
     grid = math.ceil(rows / _ROWS) * column_tiles
-    _kernel(x.dtype, x.device.index).launch(grid, _THREADS, np.frombuffer(packed, dtype=f"V{len(packed)}"))
+    _kernel(x.dtype, x.device.index).launch(grid, _THREADS, packed)
     return out
 
 

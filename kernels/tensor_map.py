@@ -7,7 +7,6 @@ import functools
 
 import torch
 
-from kernels.arguments import byte_strides
 from kernels.compiler import KernelError
 
 BYTES = 128
@@ -17,34 +16,25 @@ _SWIZZLE_128_BYTES = 3
 _PROMOTE_TO_256_BYTES = 3
 
 
-def heads_map(actor: str, tensor: torch.Tensor, box_rows: int, box_columns: int) -> bytes:
+@functools.lru_cache(maxsize=512)
+def heads_map(
+    actor: str,
+    dtype: torch.dtype,
+    address: int,
+    shape: tuple[int, ...],
+    byte_strides: tuple[int, ...],
+    box_rows: int,
+    box_columns: int,
+) -> bytes:
     """The map of a tensor [batch, n_head, seq_len, head_dim], 128-byte swizzled; a box is of one head.
+
+    `byte_strides` are those of batch, n_head and seq_len. Encoding takes microseconds, and a model's tensors come
+    back to the same addresses, so maps are kept.
 
     Raises:
         KernelError: the driver refuses it, or there is no driver.
     """
-    batch, n_head, seq_len, head_dim = tensor.shape
-    of_batch, of_head, of_row = byte_strides(tensor)
-    return _encoded(
-        actor,
-        tensor.dtype,
-        tensor.data_ptr(),
-        (head_dim, seq_len, n_head, batch),
-        (of_row, of_head, of_batch),
-        (box_columns, box_rows, 1, 1),
-    )
-
-
-@functools.lru_cache(maxsize=512)
-def _encoded(
-    actor: str,
-    dtype: torch.dtype,
-    address: int,
-    sizes: tuple[int, ...],
-    strides: tuple[int, ...],
-    box: tuple[int, ...],
-) -> bytes:
-    """Encoding takes microseconds, and a model's tensors come back: by all that a map depends on, the map."""
+    sizes, strides, box = shape[::-1], byte_strides[::-1], (box_columns, box_rows, 1, 1)
     storage = ctypes.create_string_buffer(BYTES + _ALIGNMENT)
     start = -ctypes.addressof(storage) % _ALIGNMENT
     # A dimension of one element has no stride, and the driver takes none of 0.
