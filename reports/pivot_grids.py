@@ -71,7 +71,7 @@ def legend(pivot: Pivot) -> list[str]:
     said = (
         (True, "each cell: useful % / active % / issued ×"),
         (not all(in_rates), f"useful: {USEFUL[pivot.peak]}"),
-        (any(in_rates), "useful in FLOP/s: what it is to be held against is not known"),
+        (any(in_rates), f"useful in FLOP/s, its share is not known ({USEFUL[pivot.peak]})"),
         (True, f"{ACTIVE_MEANING}{source}"),
         (True, ISSUED_MEANING),
         (

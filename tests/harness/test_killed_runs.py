@@ -45,8 +45,7 @@ def wait_for(condition, seconds: float = 60.0):
     pytest.fail("waited in vain")
 
 
-def measured(out: Path) -> int:
-    """Trials stored with times; those that this machine cannot run are stored at once, however many there are."""
+def stored_trials(out: Path) -> int:
     return sum(file.read_bytes().count(b'"outcome":"ok"') for file in out.glob("*/trials.jsonl"))
 
 
@@ -64,7 +63,7 @@ def workers_of(parent: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_a_readable_run_and_says_how_to_go_on(started, tmp_path, number):
-    wait_for(lambda: measured(tmp_path) > 1)
+    wait_for(lambda: stored_trials(tmp_path) > 1)
     started.send_signal(number)
     started.send_signal(number)  # an impatient user must not cut off what is still said
     stdout, stderr = started.communicate(timeout=30)
@@ -77,7 +76,7 @@ def test_a_signal_leaves_a_readable_run_and_says_how_to_go_on(started, tmp_path,
 
 
 def test_sigkill_of_the_parent_ends_its_worker_and_resume_measures_only_what_is_missing(started, tmp_path):
-    wait_for(lambda: measured(tmp_path) > 1)
+    wait_for(lambda: stored_trials(tmp_path) > 1)
     (worker,) = wait_for(lambda: workers_of(started.pid))
     started.kill()
     started.wait()
@@ -100,7 +99,7 @@ def test_sigkill_of_the_parent_ends_its_worker_and_resume_measures_only_what_is_
 
 
 def test_a_worker_killed_from_outside_costs_nothing_but_time(started, tmp_path):
-    wait_for(lambda: measured(tmp_path) > 1)
+    wait_for(lambda: stored_trials(tmp_path) > 1)
     (worker,) = wait_for(lambda: workers_of(started.pid))
     os.kill(worker, signal.SIGKILL)
     _, stderr = started.communicate(timeout=90)
@@ -140,7 +139,7 @@ def test_a_worker_killed_while_it_starts_is_started_again(started, tmp_path):
 
 
 def test_a_folder_deleted_while_the_run_goes_on_is_no_success(started, tmp_path):
-    wait_for(lambda: measured(tmp_path) > 0)
+    wait_for(lambda: stored_trials(tmp_path) > 0)
     shutil.rmtree(only_run(tmp_path))
     _, stderr = started.communicate(timeout=90)
     assert started.returncode == 1
@@ -154,7 +153,7 @@ def test_a_plugin_edited_while_the_run_goes_on_ends_it(tmp_path):
     out = tmp_path / "runs"
     arguments = ("run", *TINY, "--plugin", plugin, "--variant", "honest", "--budget", "3s", "--out", out)
     process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=environment())
-    wait_for(lambda: measured(out) > 0)
+    wait_for(lambda: stored_trials(out) > 0)
     plugin.write_text(plugin.read_text() + "\n# changed\n")
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 1

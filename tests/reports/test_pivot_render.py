@@ -240,7 +240,7 @@ def test_where_nothing_is_known_to_hold_it_against_the_useful_rate_itself_is_sho
     (line,) = pivot_grids.variants_down(table, "datasheet").lines
     assert line.cells[1].lstrip("▸≈ ").startswith("400 / ")
     assert any(
-        "what it is to be held against is not known" in said
+        "its share is not known" in said
         for said in pivot_grids.legend(pivot.from_run(of, "head_dim", "datasheet"))
     )
 
