@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 
 from kernels.compiler import KernelError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
-Plan = TypeVar("Plan")
+    from collections.abc import Mapping
 
 ALIGNMENT = 16
 """Bytes that a 16-byte copy starts at a multiple of."""
@@ -63,15 +61,13 @@ def check_strides(actor: str, tensors: Mapping[str, torch.Tensor]) -> None:
                 )
 
 
-def check_addresses(actor: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor) -> None:
+def check_addresses(actor: str, tensors: Mapping[str, torch.Tensor]) -> None:
     """Whether every tensor starts at a multiple of 16 bytes.
 
     Raises:
         KernelError: one does not.
     """
-    if (q.data_ptr() | k.data_ptr() | v.data_ptr() | out.data_ptr()) % ALIGNMENT == 0:
-        return
-    for name, tensor in {"q": q, "k": k, "v": v, "out": out}.items():
+    for name, tensor in tensors.items():
         if past := tensor.data_ptr() % ALIGNMENT:
             raise KernelError(
                 f"{actor}: {name} starts {past} bytes past a multiple of {ALIGNMENT}: .clone() aligns it"
@@ -89,29 +85,3 @@ def byte_strides(tensor: torch.Tensor) -> tuple[int, ...]:
 def heads(tensor: torch.Tensor) -> bytes:
     """A tensor of four dimensions as the kernels' `struct Heads`: its address, and three strides in bytes."""
     return struct.pack("4q", tensor.data_ptr(), *byte_strides(tensor))
-
-
-def layouts(*tensors: torch.Tensor | None) -> Hashable:
-    """All that a launch depends on but the addresses: tensors of the same layouts may share a plan."""
-    # A list first: building a tuple from a generator takes a microsecond more.
-    return tuple([(x.shape, x.stride(), x.dtype, x.device) if x is not None else None for x in tensors])
-
-
-class Plans(Generic[Plan]):
-    """Launches worked out before, by what they depend on: checking costs more than most launches.
-
-    A model has few layouts. Who has very many (a new seq_len each call) pays for the checks again now and then.
-    """
-
-    MOST = 1024
-
-    def __init__(self) -> None:
-        self._plans: dict[Hashable, Plan] = {}
-        self.get = self._plans.get
-
-    def put(self, key: Hashable, plan: Plan) -> Plan:
-        """Keep the plan, and give it back."""
-        if len(self._plans) >= self.MOST:
-            self._plans.clear()
-        self._plans[key] = plan
-        return plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
+from ctypes import create_string_buffer
 from typing import TYPE_CHECKING
 
 import torch
@@ -78,5 +79,7 @@ def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool) 
     batch, n_head, seq_len, head_dim = q.shape
     numbers = struct.pack("3if", n_head, seq_len, causal, 1 / math.sqrt(head_dim))
     packed = b"".join(map(arguments.heads, (q, k, v, out))) + numbers
-    kernel(head_dim, q.dtype, q.device.index).launch(batch * n_head, _THREADS, packed)
+    kernel(head_dim, q.dtype, q.device.index).launch(
+        batch * n_head, _THREADS, create_string_buffer(packed, len(packed))
+    )
     return out

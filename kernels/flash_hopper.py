@@ -5,26 +5,32 @@ from __future__ import annotations
 import functools
 import math
 import struct
+from ctypes import c_char
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
-from kernels import arguments, flash_portable, loader
+from kernels import fused
 from kernels.compiler import FOLDER, Build, KernelError
 from kernels.tensor_map import heads_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from ctypes import Array
+
+    from kernels import loader
 
 ACTOR = "flash_hopper"
-DTYPES = flash_portable.DTYPES
 HEAD_DIMS = tuple(range(8, 129, 8))
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
-_AFTER_MAPS = struct.Struct("5q6if60x")
-"""`struct Problem` behind its three tensor maps, filled up to a multiple of their alignment, 64 bytes."""
+_FORMAT = struct.Struct("384sq24sq28s60x")
+"""`struct Problem`: tensor maps of q, k and v, out's address and strides, lse's address, numbers; 64-byte aligned."""
+_Problem = c_char * _FORMAT.size
+_MOST_MAPS = 256
+"""Kept of one layout."""
 _STAGES = 4
 """Of K and V together."""
 
@@ -97,75 +103,12 @@ def forward(
     Raises:
         KernelError: as there, or the GPU is not of compute capability 9.0.
     """
-    if out is None:
-        out = flash_portable.new_output(q)
-    key = (arguments.layouts(q, k, v, out, lse), causal, tile, torch.cuda.current_device())
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.put(key, _plan(q, k, v, out, lse, causal, tile))
-    arguments.check_addresses(ACTOR, q, k, v, out)
-    if plan.launch.grid:
-        plan.launch.kernel.launch(plan.launch.grid, plan.launch.block, plan.problem(q, k, v, out, lse))
-    return out
-
-
-@dataclass(frozen=True, slots=True)
-class _HopperPlan:
-    """A launch, and how many keys a box of K and V holds."""
-
-    launch: flash_portable.Plan
-    keys: int
-
-    def problem(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor | None
-    ) -> bytes:
-        """`struct Problem`."""
-        rows = (64, self.keys, self.keys)
-        strides = self.launch.strides
-        maps = [
-            heads_map(ACTOR, x.dtype, x.data_ptr(), x.shape, own, box_rows, _BOX_COLUMNS)
-            for x, own, box_rows in zip((q, k, v), strides, rows, strict=False)
-        ]
-        lse_address = lse.data_ptr() if lse is not None else 0
-        return b"".join(maps) + _AFTER_MAPS.pack(
-            out.data_ptr(), *strides[3], lse_address, *self.launch.numbers
-        )
-
-
-_plans: arguments.Plans[_HopperPlan] = arguments.Plans()
-
-
-def _plan(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor | None,
-    causal: bool,
-    tile: Tile | None,
-) -> _HopperPlan:
-    flash_portable.check(ACTOR, q, k, v, out, lse)
-    device = q.device.index
-    if reason := _refuses_gpu(device):
-        raise KernelError(f"{ACTOR}: {reason}")
-    batch, n_head, seq_len, head_dim = q.shape
-    sm_count = flash_portable.sm_count(device)
-    tile = tile or tile_for(head_dim, batch * n_head, seq_len, sm_count)
-    row_tiles = math.ceil(seq_len / tile.rows)
-    launch = flash_portable.Plan(
-        kernel=_kernel(tile, head_dim, q.dtype, device),
-        grid=min(batch * n_head * row_tiles, tile.blocks * sm_count),
-        block=128 * (tile.warpgroups + 1),
-        strides=tuple(map(arguments.byte_strides, (q, k, v, out))),
-        numbers=flash_portable.numbers(q, causal, row_tiles),
-    )
-    return _HopperPlan(launch, tile.keys)
+    return _fused.forward(q, k, v, causal=causal, out=out, lse=lse, tile=tile)
 
 
 def refuses(head_dim: int, device: torch.device) -> str | None:
     """Why the kernel does not take this head_dim, or this GPU, or None."""
-    index = torch.cuda.current_device() if device.index is None else device.index
-    return flash_portable.refuses(head_dim) or _refuses_gpu(index)
+    return fused.refuses(head_dim) or _refuses_gpu(fused.index_of(device))
 
 
 def compile_for_shape(
@@ -176,8 +119,40 @@ def compile_for_shape(
     Raises:
         KernelError: the kernel cannot be compiled here.
     """
-    index = torch.cuda.current_device() if device.index is None else device.index
-    _kernel(tile_for(head_dim, batch_heads, seq_len, flash_portable.sm_count(index)), head_dim, dtype, index)
+    index = fused.index_of(device)
+    _kernel(tile_for(head_dim, batch_heads, seq_len, fused.sm_count(index)), head_dim, dtype, index)
+
+
+def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
+    if reason := _refuses_gpu(layout.device):
+        raise KernelError(f"{ACTOR}: {reason}")
+    batch_heads, seq_len, head_dim = layout.batch_heads, layout.seq_len, layout.head_dim
+    sm_count = fused.sm_count(layout.device)
+    tile = tile or tile_for(head_dim, batch_heads, seq_len, sm_count)
+    row_tiles = math.ceil(seq_len / tile.rows)
+    numbers = layout.numbers(row_tiles)
+    of_out = layout.packed_strides()[3]
+    # Encoding takes longer than the rest of a launch, and a model's tensors come back to the same addresses.
+    maps = functools.lru_cache(_MOST_MAPS)(functools.partial(_maps, layout, tile.keys))
+
+    def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
+        packed = _Problem()
+        _FORMAT.pack_into(packed, 0, maps(q, k, v), out, of_out, lse, numbers)
+        return packed
+
+    kernel = _kernel(tile, head_dim, layout.dtype, layout.device)
+    grid = min(batch_heads * row_tiles, tile.blocks * sm_count)
+    return fused.Launch(kernel, grid, 128 * (tile.warpgroups + 1), problem)
+
+
+def _maps(layout: fused.Layout, keys: int, q: int, k: int, v: int) -> bytes:
+    """The tensor maps of q, k and v at these addresses, in boxes of 64 queries or of `keys` keys."""
+    shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
+    boxes = zip((q, k, v), (64, keys, keys), layout.strides[:3], strict=True)
+    return b"".join(
+        heads_map(ACTOR, layout.dtype, address, shape, strides, rows, _BOX_COLUMNS)
+        for address, rows, strides in boxes
+    )
 
 
 @functools.cache
@@ -188,8 +163,8 @@ def _refuses_gpu(device: int) -> str | None:
     return f"its instructions are Hopper's alone, and this GPU has compute capability {major}.{minor}: 9.0 would do"
 
 
-@functools.cache
 def _kernel(tile: Tile, head_dim: int, dtype: torch.dtype, device: int) -> loader.Kernel:
-    build = tile.build(head_dim, dtype)
-    with torch.cuda.device(device):
-        return loader.kernel(build.file, ACTOR, *build.defines, shared_bytes=tile.shared_bytes(head_dim))
+    return fused.kernel(ACTOR, tile.build(head_dim, dtype), tile.shared_bytes(head_dim), device)
+
+
+_fused = fused.Fused(ACTOR, _plan)

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import struct
+from ctypes import c_char
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
-from kernels import arguments, loader
-from kernels.compiler import FOLDER, Build, KernelError
+from kernels import fused
+from kernels.compiler import FOLDER, Build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from ctypes import Array
+
+    from kernels import loader
 
 ACTOR = "flash_portable"
-DTYPES = (torch.bfloat16, torch.float16)
-LARGEST_HEAD_DIM = 128
 
-_GROUP_BYTES = 16 * 2**20
-"""K and V of heads that are computed at once: small enough to stay in an L2 cache of 40 MB or more."""
-
-
-_PROBLEM = struct.Struct("16qq6if4x")
-"""`struct Problem`: four tensors' addresses and strides, that of the log-sum-exp, numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A launch of either fused kernel, all but the addresses; `strides` are q's, k's, v's and out's, in bytes."""
-
-    kernel: loader.Kernel
-    grid: int
-    block: int
-    strides: tuple[tuple[int, ...], ...]
-    numbers: tuple[float, ...]
-
-
-_plans: arguments.Plans[Plan] = arguments.Plans()
+_FORMAT = struct.Struct("q24sq24sq24sq24sq28s4x")
+"""`struct Problem`: the addresses of q, k, v and out, each with its strides; that of lse; numbers."""
+_Problem = c_char * _FORMAT.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,50 +91,7 @@ def forward(
         KernelError: a tensor is not as described, starts off a 16-byte boundary, or has a head_dim that is not a
             multiple of 8 up to 128.
     """
-    if out is None:
-        out = new_output(q)
-    key = (arguments.layouts(q, k, v, out, lse), causal, tile, torch.cuda.current_device())
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.put(key, _plan(q, k, v, out, lse, causal, tile))
-    arguments.check_addresses(ACTOR, q, k, v, out)
-    if plan.grid:
-        problem = _PROBLEM.pack(
-            q.data_ptr(),
-            *plan.strides[0],
-            k.data_ptr(),
-            *plan.strides[1],
-            v.data_ptr(),
-            *plan.strides[2],
-            out.data_ptr(),
-            *plan.strides[3],
-            lse.data_ptr() if lse is not None else 0,
-            *plan.numbers,
-        )
-        plan.kernel.launch(plan.grid, plan.block, problem)
-    return out
-
-
-def _plan(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor | None,
-    causal: bool,
-    tile: Tile | None,
-) -> Plan:
-    check(ACTOR, q, k, v, out, lse)
-    batch, n_head, seq_len, head_dim = q.shape
-    tile = tile or _tile_here(head_dim, batch * n_head, seq_len, q.device.index)
-    row_tiles = math.ceil(seq_len / tile.rows)
-    return Plan(
-        kernel=_kernel(tile, head_dim, q.dtype, q.device.index),
-        grid=batch * n_head * row_tiles,
-        block=32 * tile.warps,
-        strides=tuple(map(arguments.byte_strides, (q, k, v, out))),
-        numbers=numbers(q, causal, row_tiles),
-    )
+    return _fused.forward(q, k, v, causal=causal, out=out, lse=lse, tile=tile)
 
 
 def compile_for_shape(
@@ -161,88 +102,33 @@ def compile_for_shape(
     Raises:
         KernelError: the kernel cannot be compiled here.
     """
-    index = torch.cuda.current_device() if device.index is None else device.index
-    _kernel(_tile_here(head_dim, batch_heads, seq_len, index), head_dim, dtype, index)
-
-
-def new_output(q: torch.Tensor) -> torch.Tensor:
-    """A tensor like q, stored as [batch, seq_len, n_head, head_dim]; any tensor if q is not what `check` takes."""
-    if q.ndim != 4:
-        return q
-    _, n_head, seq_len, head_dim = q.shape
-    strides = (seq_len * n_head * head_dim, head_dim, n_head * head_dim, 1)
-    return torch.empty_strided(q.shape, strides, dtype=q.dtype, device=q.device)
-
-
-def check(
-    actor: str,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor | None,
-) -> None:
-    """Whether the tensors are as `forward` says, but for their addresses.
-
-    Raises:
-        KernelError: one is not; the message names `actor`.
-    """
-    tensors = {"q": q, "k": k, "v": v, "out": out}
-    arguments.check_heads(actor, tensors, DTYPES)
-    if reason := refuses(q.shape[3]):
-        raise KernelError(f"{actor}: {reason}")
-    arguments.check_strides(actor, tensors)
-    _check_lse(actor, lse, q)
-
-
-def numbers(q: torch.Tensor, causal: bool, row_tiles: int) -> tuple[float, ...]:
-    """What ends both kernels' `struct Problem`, from `heads` on."""
-    batch, n_head, seq_len, head_dim = q.shape
-    group, scale = heads_at_once(seq_len, head_dim), math.log2(math.e) / math.sqrt(head_dim)
-    return (n_head, batch * n_head, seq_len, row_tiles, group, causal, scale)
+    index = fused.index_of(device)
+    _kernel(tile_for(head_dim, batch_heads, seq_len, fused.sm_count(index)), head_dim, dtype, index)
 
 
 def refuses(head_dim: int) -> str | None:
     """Why the kernel does not take this head_dim, or None."""
-    if head_dim % 8 == 0 and 0 < head_dim <= LARGEST_HEAD_DIM:
-        return None
-    return f"head_dim {head_dim} is not supported: a multiple of 8 up to {LARGEST_HEAD_DIM} would do"
+    return fused.refuses(head_dim)
 
 
-def heads_at_once(seq_len: int, head_dim: int) -> int:
-    """Heads whose K and V fit in the part of L2 that is meant for them, at least one."""
-    return max(1, _GROUP_BYTES // max(1, 4 * seq_len * head_dim))
+def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
+    batch_heads, seq_len, head_dim = layout.batch_heads, layout.seq_len, layout.head_dim
+    tile = tile or tile_for(head_dim, batch_heads, seq_len, fused.sm_count(layout.device))
+    row_tiles = math.ceil(seq_len / tile.rows)
+    numbers = layout.numbers(row_tiles)
+    of_q, of_k, of_v, of_out = layout.packed_strides()
+
+    def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
+        packed = _Problem()
+        _FORMAT.pack_into(packed, 0, q, of_q, k, of_k, v, of_v, out, of_out, lse, numbers)
+        return packed
+
+    kernel = _kernel(tile, head_dim, layout.dtype, layout.device)
+    return fused.Launch(kernel, batch_heads * row_tiles, 32 * tile.warps, problem)
 
 
-def _tile_here(head_dim: int, batch_heads: int, seq_len: int, device: int) -> Tile:
-    return tile_for(head_dim, batch_heads, seq_len, sm_count(device))
-
-
-@functools.cache
-def sm_count(device: int) -> int:
-    """Streaming multiprocessors of a device."""
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
-
-
-@functools.cache
 def _kernel(tile: Tile, head_dim: int, dtype: torch.dtype, device: int) -> loader.Kernel:
-    build = tile.build(head_dim, dtype)
-    with torch.cuda.device(device):
-        return loader.kernel(
-            build.file, "flash_portable", *build.defines, shared_bytes=tile.shared_bytes(head_dim)
-        )
+    return fused.kernel(ACTOR, tile.build(head_dim, dtype), tile.shared_bytes(head_dim), device)
 
 
-def _check_lse(actor: str, lse: torch.Tensor | None, q: torch.Tensor) -> None:
-    if lse is None:
-        return
-    if (
-        lse.shape != q.shape[:-1]
-        or lse.dtype != torch.float32
-        or not lse.is_contiguous()
-        or lse.device != q.device
-    ):
-        raise KernelError(
-            f"{actor}: lse is {list(lse.shape)} {lse.dtype} on {lse.device}: float32 {list(q.shape[:-1])} on "
-            f"{q.device}, contiguous, would do"
-        )
+_fused = fused.Fused(ACTOR, _plan)

@@ -8,10 +8,11 @@ A plugin can use it, too:
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import threading
-from typing import TYPE_CHECKING, Any
+from ctypes import Array, addressof
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
 
 from kernels.compiler import Build, KernelError, architecture, compile_for, find
 
@@ -23,7 +24,14 @@ __all__ = ["Kernel", "KernelError", "kernel"]
 _WITHOUT_ASKING = 48 * 1024
 """Bytes of dynamic shared memory that every kernel may use."""
 
-_thread = threading.local()
+
+class _Stream(NamedTuple):
+    """What CuPy asks of a stream: making its own of PyTorch's would cost more than a launch."""
+
+    ptr: int
+
+
+_stream_at = functools.lru_cache(_Stream)
 
 
 class Kernel:
@@ -33,12 +41,11 @@ class Kernel:
         KernelError: the module has no such kernel, or the GPU has not so much shared memory for a block.
     """
 
-    def __init__(self, module: Any, name: str, device: int, shared_bytes: int = 0) -> None:
-        from cupy.cuda import driver, runtime
+    def __init__(self, module: Any, name: str, shared_bytes: int = 0) -> None:
+        from cupy.cuda import driver, function
 
         self.shared_bytes = shared_bytes
-        self._device = device
-        self._launch, self._set_device = driver.launchKernel, runtime.setDevice
+        self._pointer = function.CPointer
         try:
             self._function = module.get_function(name)
             if shared_bytes > _WITHOUT_ASKING:
@@ -52,38 +59,12 @@ class Kernel:
         """Queue `grid` blocks of `block` threads on PyTorch's current stream.
 
         An argument is a device address as an int, a numpy scalar of the parameter's type, or a structure passed by
-        value as its bytes. Nothing checks their number or types.
+        value as a ctypes array of its bytes. Nothing checks their number or types.
         """
-        import torch
-
-        if getattr(_thread, "device", None) != self._device:
-            self._set_device(self._device)  # a new thread has no context until it asks for a device
-            _thread.device = self._device
-        # The driver copies the arguments before it returns; until then, `held` keeps them where they are.
-        held = [_stored(argument) for argument in arguments]
-        addresses = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
-        stream = torch.cuda.current_stream().cuda_stream
-        self._launch(
-            self._function.ptr,
-            grid,
-            1,
-            1,
-            block,
-            1,
-            1,
-            self.shared_bytes,
-            stream,
-            ctypes.addressof(addresses),
-            0,
-        )
-
-
-def _stored(argument: Any) -> Any:
-    """The argument's bytes, in memory of their own."""
-    if isinstance(argument, int):
-        return ctypes.c_uint64(argument)
-    content = argument if isinstance(argument, bytes) else argument.tobytes()
-    return (ctypes.c_char * len(content)).from_buffer_copy(content)
+        # The driver copies structures before it returns; until then, `arguments` keeps them.
+        values = [self._pointer(addressof(x)) if isinstance(x, Array) else x for x in arguments]
+        stream = _stream_at(torch.cuda.current_stream().cuda_stream)
+        self._function((grid,), (block,), values, self.shared_bytes, stream)
 
 
 def kernel(source: str | Path, name: str, *defines: str, shared_bytes: int = 0) -> Kernel:
@@ -95,8 +76,6 @@ def kernel(source: str | Path, name: str, *defines: str, shared_bytes: int = 0) 
     Raises:
         KernelError: no such file or kernel, no NVRTC, no GPU, or NVRTC refuses the source (its log is in the message).
     """
-    import torch
-
     if not torch.cuda.is_available():
         raise KernelError(f"kernel {name} needs a CUDA GPU, and PyTorch {torch.__version__} finds none")
     return _kernel(find(source), name, defines, shared_bytes, torch.cuda.current_device())
@@ -104,13 +83,11 @@ def kernel(source: str | Path, name: str, *defines: str, shared_bytes: int = 0) 
 
 @functools.cache
 def _kernel(file: Path, name: str, defines: tuple[str, ...], shared_bytes: int, device: int) -> Kernel:
-    return Kernel(_module(file, defines, device), name, device, shared_bytes)
+    return Kernel(_module(file, defines, device), name, shared_bytes)
 
 
 @functools.cache
 def _module(file: Path, defines: tuple[str, ...], device: int) -> Any:
-    import torch
-
     arch = architecture(torch.cuda.get_device_capability(device))
     binary = compile_for(Build(file, defines), arch)
     from cupy.cuda import driver, function

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
+from ctypes import create_string_buffer
 from typing import TYPE_CHECKING
 
 import torch
@@ -45,7 +46,7 @@ def forward(x: torch.Tensor, w_qkv: torch.Tensor, n_head: int) -> torch.Tensor:
     addresses = (tensor.data_ptr() for tensor in (x, w_qkv, out))
     packed = struct.pack("3q5i4x", *addresses, rows, seq_len, n_head, d_model // n_head, column_tiles)
     grid = math.ceil(rows / _ROWS) * column_tiles
-    _kernel(x.dtype, x.device.index).launch(grid, _THREADS, packed)
+    _kernel(x.dtype, x.device.index).launch(grid, _THREADS, create_string_buffer(packed, len(packed)))
     return out
 
 

@@ -16,7 +16,6 @@ _SWIZZLE_128_BYTES = 3
 _PROMOTE_TO_256_BYTES = 3
 
 
-@functools.lru_cache(maxsize=512)
 def heads_map(
     actor: str,
     dtype: torch.dtype,
@@ -28,17 +27,19 @@ def heads_map(
 ) -> bytes:
     """The map of a tensor [batch, n_head, seq_len, head_dim], 128-byte swizzled; a box is of one head.
 
-    `byte_strides` are those of batch, n_head and seq_len. Encoding takes microseconds, and a model's tensors come
-    back to the same addresses, so maps are kept.
+    `byte_strides` are those of batch, n_head and seq_len; one of a dimension of one element does not matter.
 
     Raises:
-        KernelError: the driver refuses it, or there is no driver.
+        KernelError: the driver refuses it, as it does an expanded dimension's stride of 0, or there is no driver.
     """
     sizes, strides, box = shape[::-1], byte_strides[::-1], (box_columns, box_rows, 1, 1)
     storage = ctypes.create_string_buffer(BYTES + _ALIGNMENT)
     start = -ctypes.addressof(storage) % _ALIGNMENT
-    # A dimension of one element has no stride, and the driver takes none of 0.
-    steps = [stride or sizes[0] * dtype.itemsize for stride in strides]
+    # The driver takes no stride of 0; where there is but one element, any other will do.
+    steps = [
+        stride if size > 1 else sizes[0] * dtype.itemsize
+        for size, stride in zip(sizes[1:], strides, strict=True)
+    ]
     status = _driver().cuTensorMapEncodeTiled(
         ctypes.c_void_p(ctypes.addressof(storage) + start),
         _DATA_TYPES[dtype],
