@@ -1,9 +1,12 @@
-"""The way from tensors to a launch, on a GPU that is not there: what is launched, and what a second call may take over."""
+"""From tensors to a launch, on a GPU that is not there: what is launched, and that earlier calls change none of it."""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import math
 import struct
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -11,58 +14,213 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import flash_hopper, flash_portable, fused, loader
+from kernels import flash_hopper, flash_portable, fused, tensor_map
 from kernels.compiler import KernelError
 
 KERNELS = (flash_portable, flash_hopper)
-NO_GPU_NUMBER = torch.zeros(()).device.index
-"""The tensors here lie on the CPU, whose device has no number."""
+OUT_AT = {flash_portable: 96, flash_hopper: 384}
+"""Where `struct Problem` has the address of O."""
 
 
-class FakeFunction:
-    """A CuPy function that notes what it is launched with: grid, block, the structure's bytes, shared memory, stream."""
-
-    ptr = 0
-
-    def __init__(self, noted: list) -> None:
-        self.noted = noted
-
-    def __call__(self, grid, block, arguments, shared_bytes, stream):
-        (structure,) = arguments
-        self.noted.append((grid, block, bytes(structure), shared_bytes, stream.ptr))
-
-
-class FakePointer:
-    """CuPy's pointer to an argument, which reads what it points at."""
-
-    def __new__(cls, address: int) -> bytes:
-        return ctypes.string_at(address, cls.size)
-
-
-@pytest.fixture
-def launches(monkeypatch):
-    """What is launched, on a Hopper GPU with 132 SMs whose driver makes tensor maps of what it is asked for."""
+@contextmanager
+def no_gpu():
+    """A Hopper GPU of 132 SMs that notes what it is asked to launch, with nothing known of earlier calls."""
     noted = []
-    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: NO_GPU_NUMBER)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=7))
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    monkeypatch.setattr(fused, "sm_count", lambda device: 132)
 
     def kernel(actor, build, shared_bytes, device):
-        module = SimpleNamespace(get_function=lambda name: FakeFunction(noted))
-        made = loader.Kernel(module, actor)
-        made.shared_bytes = (str(build), shared_bytes)
-        size = {flash_portable: flash_portable._FORMAT.size, flash_hopper: flash_hopper._FORMAT.size}
-        made._pointer = lambda address: ctypes.string_at(
-            address, size[next(k for k in KERNELS if actor == k.ACTOR)]
-        )
-        return made
+        def launch(grid, block, structure):
+            noted.append([str(build), shared_bytes, grid, block, bytes(structure)])
 
-    monkeypatch.setattr(fused, "kernel", kernel)
-    monkeypatch.setattr(
-        flash_hopper, "heads_map", lambda *asked: repr(asked).encode().rjust(256)[-256:][::2]
+        return SimpleNamespace(launch=launch)
+
+    def heads_map(*asked):
+        return 4 * hashlib.sha256(repr(asked).encode()).digest()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "is_cuda", True)
+        patch.setattr(torch.cuda, "current_device", lambda: None)  # a CPU's device has no number
+        patch.setattr(flash_hopper, "_refuses_gpu", lambda device: None)
+        patch.setattr(flash_hopper, "heads_map", heads_map)
+        patch.setattr(fused, "sm_count", lambda device: 132)
+        patch.setattr(fused, "kernel", kernel)
+        for module in KERNELS:
+            patch.setattr(module._fused, "_launches", {})
+        yield noted
+
+
+def stored(shape, how, dtype=torch.bfloat16):
+    """A tensor of this shape in one of many layouts, some of which no kernel takes."""
+    batch, n_head, seq_len, head_dim = shape
+    if how == "packed":
+        return torch.zeros(batch, seq_len, 3, n_head, head_dim, dtype=dtype)[:, :, 1].transpose(1, 2)
+    if how == "expanded":
+        return torch.zeros(batch, 1, seq_len, head_dim, dtype=dtype).expand(shape)
+    if how == "between":
+        return torch.zeros(math.prod(shape) + 8, dtype=dtype)[1 : 1 + math.prod(shape)].view(shape)
+    if how == "odd":
+        return torch.zeros(batch, n_head, seq_len, head_dim + 4, dtype=dtype)[..., :head_dim]
+    return torch.zeros(shape, dtype=dtype)
+
+
+def outcome(module, noted, call):
+    """What a call launches or complains of; a new O lies anywhere."""
+    q, k, v, out, lse, causal, tile = call
+    noted.clear()
+    try:
+        result = module.forward(q, k, v, causal=causal, out=out, lse=lse, tile=tile)
+    except KernelError as error:
+        return str(error)
+    at = OUT_AT[module]
+    for launch in noted:
+        assert struct.unpack_from("q", launch[-1], at) == (result.data_ptr(),)
+        if out is None:
+            launch[-1] = launch[-1][:at] + launch[-1][at + 8 :]
+    return [tuple(launch) for launch in noted], result.shape, result.stride(), result.dtype
+
+
+@st.composite
+def calls(draw):
+    shapes = st.tuples(*map(st.sampled_from, ((1, 2), (2, 3), (6, 64, 130), (8, 12, 64))))
+    dtypes = st.sampled_from((torch.bfloat16, torch.float16, torch.float32))
+    layouts = st.sampled_from(("dense", "packed", "expanded", "between", "odd"))
+    shape, dtype = draw(shapes), draw(st.sampled_from((torch.bfloat16, torch.float16)))
+    # Most calls are right but for one tensor at most: two faults would hide each other.
+    q, k, v, out = (stored(shape, draw(st.sampled_from(("dense", "packed"))), dtype) for _ in range(4))
+    odd = stored(
+        draw(st.one_of(st.just(shape), shapes)), draw(layouts), draw(st.one_of(st.just(dtype), dtypes))
     )
-    for module in KERNELS:
-        monkeypatch.setattr(module._fused, "_launches", {})
-    yield noted
+    match draw(st.sampled_from(("none", "k", "v", "out", "all"))):
+        case "k":
+            k = odd
+        case "v":
+            v = odd
+        case "out":
+            out = odd
+        case "all":
+            q = k = v = odd
+    lse = st.sampled_from((torch.float32, torch.float32, torch.bfloat16)).map(
+        lambda x: torch.zeros(shape[:3], dtype=x)
+    )
+    return (
+        q,
+        k,
+        v,
+        draw(st.sampled_from((None, out))),
+        draw(st.one_of(st.none(), lse)),
+        draw(st.booleans()),
+        None,
+    )
+
+
+@pytest.mark.parametrize("module", KERNELS, ids=lambda module: module.ACTOR)
+@given(earlier=st.lists(calls(), min_size=1, max_size=3), call=calls())
+def test_a_call_launches_or_complains_the_same_whatever_was_called_before(module, earlier, call):
+    with no_gpu() as noted:
+        right = outcome(module, noted, call)
+    with no_gpu() as noted:
+        for other in (*earlier, call):
+            outcome(module, noted, other)
+        assert outcome(module, noted, call) == right
+
+
+def test_the_portable_kernel_is_handed_addresses_strides_and_numbers():
+    shape = (2, 3, 130, 72)
+    q, k, v = (stored(shape, "packed") for _ in range(3))
+    out, lse = stored(shape, "dense"), torch.zeros(shape[:3])
+    with no_gpu() as noted:
+        assert flash_portable.forward(q, k, v, causal=True, out=out, lse=lse) is out
+    ((build, _, grid, block, problem),) = noted
+    tile = flash_portable.tile_for(72, 6, 130, 132)
+    assert build == str(tile.build(72, torch.bfloat16))
+    assert (grid, block) == (6 * math.ceil(130 / tile.rows), 32 * tile.warps)
+    of_input = [2 * 130 * 3 * 3 * 72, 2 * 72, 2 * 3 * 3 * 72]
+    of_out = [2 * 3 * 130 * 72, 2 * 130 * 72, 2 * 72]
+    tensors = [number for x in (q, k, v) for number in (x.data_ptr(), *of_input)]
+    *counts, scale = struct.unpack("16qq6if4x", problem)
+    heads_at_once = 16 * 2**20 // (4 * 130 * 72)
+    numbers = [3, 6, 130, grid // 6, heads_at_once, 1]
+    assert counts == [*tensors, out.data_ptr(), *of_out, lse.data_ptr(), *numbers]
+    assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
+
+
+def test_hoppers_kernel_is_handed_maps_of_q_k_and_v_in_boxes_that_it_asks_for(monkeypatch):
+    shape = (2, 3, 130, 72)
+    q, k, v = (stored(shape, how) for how in ("packed", "dense", "dense"))
+    asked = []
+    with no_gpu() as noted:
+        monkeypatch.setattr(
+            flash_hopper, "heads_map", lambda *of: asked.append(of) or bytes([len(asked)]) * 128
+        )
+        for _ in range(2):
+            out = flash_hopper.forward(q, k, v, causal=False)
+    keys = flash_hopper.tile_for(72, 6, 130, 132).keys
+    of_q, of_k = (2 * 130 * 3 * 3 * 72, 2 * 72, 2 * 3 * 3 * 72), (2 * 3 * 130 * 72, 2 * 130 * 72, 2 * 72)
+    boxes = [(q, of_q, 64), (k, of_k, keys), (v, of_k, keys)]
+    maker = ("flash_hopper", torch.bfloat16)
+    assert asked == [(*maker, x.data_ptr(), shape, strides, rows, 64) for x, strides, rows in boxes]
+    problem = noted[-1][-1]
+    assert len(problem) % 64 == 0  # as the maps are aligned, so is the structure
+    assert problem[:384] == bytes([1]) * 128 + bytes([2]) * 128 + bytes([3]) * 128
+    strides = (2 * 3 * 130 * 72, 2 * 72, 2 * 3 * 72)
+    assert struct.unpack_from("5q", problem, 384) == (out.data_ptr(), *strides, 0)
+
+
+def test_nothing_is_launched_for_nothing():
+    empty = torch.zeros(2, 3, 0, 64, dtype=torch.bfloat16)
+    with no_gpu() as noted:
+        for module in KERNELS:
+            assert module.forward(empty, empty, empty, causal=True).shape == empty.shape
+    assert noted == []
+
+
+@pytest.mark.parametrize("module", KERNELS, ids=lambda module: module.ACTOR)
+def test_tensors_on_a_cpu_are_refused_in_words_without_any_gpu(module):
+    x = torch.zeros(1, 2, 8, 64, dtype=torch.bfloat16)
+    with pytest.raises(
+        KernelError, match=f"^{module.ACTOR}: q is on cpu, and kernels run on the current GPU"
+    ):
+        module.forward(x, x, x, causal=True)
+    with pytest.raises(KernelError, match=r"q has the shape \[2, 8, 64\]"):
+        module.forward(x[0], x[0], x[0], causal=True)
+
+
+def test_launches_do_not_pile_up():
+    with no_gpu() as noted:
+        for seq_len in range(1, 2 * fused.MOST_LAUNCHES + 10):
+            x = torch.zeros(1, 1, seq_len, 8, dtype=torch.bfloat16)
+            flash_portable.forward(x, x, x, causal=True)
+            assert len(flash_portable._fused._launches) <= fused.MOST_LAUNCHES
+    assert len(noted) == seq_len
+
+
+class FakeDriver:
+    """Takes what a tensor map is asked to be; `status` is what it says."""
+
+    def __init__(self, status: int = 0) -> None:
+        self.status = status
+
+    def cuTensorMapEncodeTiled(self, at, dtype, rank, address, sizes, strides, box, *rest):
+        assert at.value % 64 == 0
+        ctypes.memset(at, 42, 128)
+        self.asked = (rank, address.value, *map(list, (sizes, strides, box)))
+        return self.status
+
+
+def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
+    driver = FakeDriver()
+    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    made = tensor_map.heads_map("mine", torch.float16, 4096, (2, 3, 5, 72), (2160, 720, 144), 64, 32)
+    assert driver.asked == (4, 4096, [72, 5, 3, 2], [144, 720, 2160], [32, 64, 1, 1])
+    assert made == bytes([42]) * 128
+
+
+def test_one_element_has_no_stride_and_an_expanded_dimension_has_none_but_0(monkeypatch):
+    driver = FakeDriver(status=1)
+    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    with pytest.raises(
+        KernelError, match=r"mine: the driver makes no tensor map .* a contiguous copy would do"
+    ):
+        tensor_map.heads_map("mine", torch.float16, 4096, (1, 3, 5, 72), (0, 0, 144), 64, 64)
+    of_row, of_head, of_batch = driver.asked[3]
+    assert (of_row, of_head) == (144, 0)  # anything but 0 would read other heads than the caller's
+    assert of_batch > 0
