@@ -1,56 +1,77 @@
-"""`doctor --kernels`: what the compiler made of our kernels, for every architecture they are written for."""
+"""`doctor --kernels`: what the compiler made of our kernels, for every architecture they are written for.
+
+A child compiles (`compiling.py`): kernels' files import torch, which this process does without.
+"""
 
 from __future__ import annotations
 
-from kernels.compiler import KernelError, nvrtc_version
-from kernels.inspect import Resources, catalogue, inspect, without_disassembler
+from typing import TYPE_CHECKING, Any
+
+from harness.child import Child
+from harness.errors import HeadbenchError
+from harness.following import follow
+from harness.probe import START_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def show() -> int:
     """Print a line per kernel, build and architecture; 1 if one spills registers or does not compile, else 0.
 
     Without NVRTC there is nothing to tell but what would install it, and that is no fault: 0.
+
+    Raises:
+        HeadbenchError: the compiler takes its process along.
     """
-    try:
-        major, minor = nvrtc_version()
-    except KernelError as error:
-        print(f"kernels cannot be compiled here: {error}")
+    compiler: dict[str, Any] = {}
+    faults: list[str] = []
+
+    def tell(event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "compiler":
+                compiler.update(event)
+            case "fault":
+                faults.append(event["reason"])
+            case "build":
+                print(event["name"], *map(_line, event["found"]), sep="\n", flush=True)
+                faults.extend(_spill(event["name"], one) for one in event["found"] if one["spilled_bytes"])
+
+    with Child("harness.compiling", {}, START_S) as child:
+        ended = follow(child, START_S, None, tell)
+    if ended:
+        raise HeadbenchError(f"kernels cannot be compiled here: {ended.reason}")
+    return _conclude(compiler, faults)
+
+
+def _conclude(compiler: Mapping[str, Any], faults: list[str]) -> int:
+    if compiler["nvrtc"] is None:
+        print(f"kernels cannot be compiled here: {compiler['reason']}")
         return 0
-    faults = []
-    for build in catalogue():
-        print(build)
-        try:
-            found = inspect(build)
-        except KernelError as error:
-            faults.append(str(error))
-            continue
-        for resources in found:
-            print(_line(resources), flush=True)
-        faults += [_spill(resources) for resources in found if resources.spilled_bytes]
-    if install := without_disassembler():
+    if install := compiler["no_disassembler"]:
         print(f"no disassembler, so tensor instructions are not counted: {install}")
     for fault in faults:
         print(f"! {fault}")
+    major, minor = compiler["nvrtc"]
     print(f"compiled with NVRTC {major}.{minor}: {len(faults) or 'no'} faults")
     return int(bool(faults))
 
 
-def _line(found: Resources) -> str:
-    tensor = found.tensor_instructions
+def _line(found: Mapping[str, Any]) -> str:
+    tensor = found["tensor_instructions"]
     if tensor is None:
         instructions = "tensor instructions not counted"
     else:
-        instructions = (
-            ", ".join(f"{count} {name}" for name, count in tensor.items()) or "no tensor instructions"
-        )
+        counted = (f"{count} {name}" for name, count in tensor.items())
+        instructions = ", ".join(counted) or "no tensor instructions"
     return (
-        f"  {found.kernel:<16}{found.architecture:<8}{found.registers:>4} registers{found.spilled_bytes:>6} B spilled"
-        f"{found.shared_bytes:>8} B static shared memory  {instructions}"
+        f"  {found['kernel']:<16}{found['architecture']:<8}{found['registers']:>4} registers"
+        f"{found['spilled_bytes']:>6} B spilled{found['shared_bytes']:>8} B static shared memory  {instructions}"
     )
 
 
-def _spill(found: Resources) -> str:
+def _spill(build: str, found: Mapping[str, Any]) -> str:
     return (
-        f"{found.kernel} ({found.build}) spills {found.spilled_bytes} bytes a thread on {found.architecture}: "
+        f"{found['kernel']} ({build}) spills {found['spilled_bytes']} bytes a thread on {found['architecture']}: "
         f"smaller tiles or fewer blocks on an SM give it registers"
     )
