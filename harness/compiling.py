@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from harness.channel import Channel
 from kernels.compiler import KernelError, nvrtc_version
 from kernels.inspect import Resources, catalogue, inspect, without_disassembler
@@ -16,12 +18,17 @@ def main() -> None:
         channel.send("compiler", nvrtc=None, reason=str(error))
     else:
         channel.send("compiler", nvrtc=version, no_disassembler=without_disassembler())
-        for build in catalogue():
+        _tell_builds(channel)
+    channel.send("done")
+
+
+def _tell_builds(channel: Channel) -> None:
+    with ThreadPoolExecutor() as pool:
+        for build, inspected in [(build, pool.submit(inspect, build)) for build in catalogue()]:
             try:
-                channel.send("build", name=str(build), found=[_facts(one) for one in inspect(build)])
+                channel.send("build", name=str(build), found=[_facts(one) for one in inspected.result()])
             except KernelError as error:
                 channel.send("fault", name=str(build), reason=str(error))
-    channel.send("done")
 
 
 def _facts(found: Resources) -> dict[str, object]:

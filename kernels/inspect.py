@@ -117,7 +117,9 @@ def _tensor_instructions(cubin: bytes) -> dict[str, dict[str, int]] | None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel.cubin"
         file.write_bytes(cubin)
-        done = subprocess.run([disassembler, "-c", str(file)], capture_output=True, text=True, check=False)
+        # Instructions are counted, so an analysis of where they branch to would be time lost.
+        command = [disassembler, "--print-code", "--no-dataflow", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise KernelError(f"{disassembler} fails: {done.stderr.strip()}")
     counts: dict[str, dict[str, int]] = {}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+
 import pytest
 
 from kernels.compiler import ARCHITECTURES, Build
 from kernels.inspect import catalogue, inspect, without_disassembler
-from tests.harness.commands import headbench
+from tests.harness.commands import command, environment, headbench
 
 SPILLS = """
 extern "C" __global__ void __launch_bounds__(1024) greedy(float* x)
@@ -48,11 +53,48 @@ def test_a_spill_is_found(tmp_path, nvrtc):
     assert all(resources.spilled_bytes > 0 and resources.registers == 64 for resources in found)
 
 
-def test_the_doctor_tells_of_the_kernels_without_a_gpu(nvrtc):
-    done = headbench("doctor", "--kernels", timeout_s=900)  # it compiles everything
-    assert done.returncode == 0, done.stdout
-    assert "flash_portable" in done.stdout
-    assert "no faults" in done.stdout
+DOCTOR = """
+import sys
+sys.argv = ["headbench", "doctor", "--kernels"]
+from harness.__main__ import main
+try:
+    main()
+finally:
+    print("imported:", *{"torch", "cupy"} & set(sys.modules))
+"""
+
+
+def test_the_doctor_tells_of_the_kernels_without_a_gpu_and_without_torch_in_its_process(nvrtc):
+    # It compiles everything.
+    done = subprocess.run(
+        [sys.executable, "-c", DOCTOR],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=900,
+        check=True,
+    )
+    told = dict(
+        re.findall(r"^  (\w+) +sm_90a +\d+ registers +0 B spilled +\d+ B .*  (.*)$", done.stdout, re.M)
+    )
+    assert told.keys() >= {"flash_portable", "flash_hopper", "block_per_head", "qkv_headmajor"}
+    assert told["block_per_head"] == "no tensor instructions" or without_disassembler()
+    assert done.stdout.endswith(": no faults\nimported:\n")
+
+
+def test_the_doctor_says_what_would_compile_kernels_where_nothing_does(tmp_path):
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy" / "__init__.py").write_text("raise ImportError('no CuPy here')\n")
+    paths = f"{environment()['PYTHONPATH']}{os.pathsep}{tmp_path}"
+    done = subprocess.run(
+        command("doctor", "--kernels"),
+        capture_output=True,
+        text=True,
+        env=environment() | {"PYTHONPATH": paths},
+        timeout=60,
+        check=True,
+    )
+    assert "kernels cannot be compiled here: NVRTC cannot be used (no CuPy here): pip install" in done.stdout
 
 
 def test_the_doctor_looks_at_kernels_or_at_a_device():
