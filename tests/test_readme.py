@@ -21,7 +21,8 @@ REFERENCE = "nvidia-h200/default"
 
 
 def code_block(containing: str) -> str:
-    (block,) = [b for b in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL) if containing in b]
+    blocks = re.findall(r"```(?:python|cuda)\n(.*?)```", README, flags=re.DOTALL)
+    (block,) = [b for b in blocks if containing in b]
     return block
 
 
