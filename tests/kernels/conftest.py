@@ -22,5 +22,8 @@ def nvrtc() -> tuple[int, int]:
 
 @pytest.fixture(autouse=True)
 def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test compiles is neither found in the user's cache nor left there."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    """What a test compiles is neither found in the user's cache nor left there; pytest-xdist's workers share one."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
