@@ -1,31 +1,37 @@
 // Attention, forward, for Hopper (sm_90a): O = softmax(Q · Kᵀ · scale + mask) · V and the rows' log-sum-exp.
 //
-// The plot is flash_portable.cu's, and so is its idea (read that first): only a row's first tile looks for a maximum, the
-// others stream through the exponentials with the reference they have, and a tile whose sums grow too much is done again.
-// What differs is who does what, because Hopper's copies and products run by themselves.
+// The idea. A softmax subtracts each row's maximum only to stay inside the range of its numbers; the result is the same without.
+// In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So this kernel looks for no maximum, rescales
+// no O, and nothing in its loop waits for a whole row. Rows whose sum left the range (or would have: NaN too) are noted, and after
+// the last tile the block does those again, carefully, as everyone else does always. fp16 has a smaller range: there the first
+// tile's maximum is subtracted throughout.
 //
 // Who does what. One block stays on each SM and takes tile after tile of 64 · WARPGROUPS queries (a persistent grid). One
-// thread of its first warpgroup, the producer, does nothing but ask TMA for Q, K and V; that warpgroup hands its registers
-// to the others. Each of the consumers owns 64 queries. Barriers in shared memory say which stage is full and which is free.
+// thread of its first warpgroup, the producer, asks TMA for Q, K and V, running ahead into the next tile; that warpgroup hands its
+// registers to the others. Each of the consumers owns 64 queries. Barriers in shared memory say which stage is full and which is free.
 //
-// A consumer asks for the scores of a tile and for P · V of the tile before, and computes exponentials as soon as the scores
-// are there, while P · V is under way: with neither a maximum to find nor an O to rescale, nothing waits for it. Meanwhile
-// the other consumer's scores keep the tensor cores busy. In registers there are a tile of scores (KEYS / 2), P (KEYS / 4)
-// and O (HEAD_DIM / 2).
+// A consumer goes through tiles of keys from the last one its rows may see to the first. It asks for the scores of a tile and for
+// P · V of the tile before, and computes exponentials as soon as the scores are there, while P · V is under way; with the last P · V
+// of its rows it asks for the first scores of the next rows. Consumers ask in turn, so that the tensor cores have one's products
+// while the other computes exponentials. In registers there are a tile of scores (KEYS / 2), P twice (KEYS / 4 each; once where
+// HEAD_DIM leaves no room) and O (HEAD_DIM / 2).
 //
 // Padding. Q · Kᵀ goes in steps of 16 columns (72 as 80: TMA fills columns beyond the tensor with zeros), P · V has
 // HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns.
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
-// Order of tiles: as flash_portable's, long ones first, dealt out in turn.
+// Order of tiles: as flash_portable's, long ones first, dealt out to and fro.
 
 #include "hopper.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; TURNS 1 if the
-// consumers ask for products in turn; MULTIPLIED of eight exponentials are left to the multiply-adders.
-#define CONSUMER_REGISTERS (BLOCKS == 2 ? (WARPGROUPS == 1 ? 232 : 112) : (WARPGROUPS == 3 ? 160 : 240))
+// consumers ask for products in turn;
+// MULTIPLIED of eight exponentials are left to the multiply-adders.
+#define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))    // registers of a block, in those of a warpgroup's thread
 #define PRODUCER_REGISTERS 24
+#define CONSUMER_LIMIT ((POOL - PRODUCER_REGISTERS) / WARPGROUPS / 8 * 8)
+#define CONSUMER_REGISTERS (CONSUMER_LIMIT > 240 ? 240 : CONSUMER_LIMIT)
 #define NAMED_VOTE 1                        // and the barriers after it, one a consumer
 #define NAMED_TURN (NAMED_VOTE + WARPGROUPS)
 #define ROWS (64 * WARPGROUPS)
@@ -35,19 +41,21 @@
 #define COLUMN_TILES (HEAD_DIM / 8)
 #define KEY_TILES (KEYS / 8)
 #define SLICES (KEYS / 16)
+#define Q_STAGES 2
 #define K_STAGES 2
-#define V_STAGES 2
+#define V_STAGES (P_COPIES + 1)
 #define KEY_BOX (KEYS * BOX_ROW_BYTES)
 #define KEY_STAGE (BOXES * KEY_BOX)
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX)
-#define SUM_LIMIT 4096.0f
+#define NOTES 256                           // words, a bit for each tile that a block does
 #define MINUS_INFINITY __int_as_float(0xff800000)
+// The range in which sums of exponentials are trusted: with P at most its upper end, no product of P and V overflows.
+#define SUM_MAX (FP16 ? 60000.0f : 0x1p60f)
+#define SUM_MIN (FP16 ? 0x1p-1f : 0x1p-60f)
 
 struct Problem {
-    TensorMap q, k, v;      // [batch, head, row, HEAD_DIM]; boxes of 64 rows for q, KEYS rows for k and v
-    char* out;              // the strides are bytes, the last dimension is dense
-    long long out_batch, out_head, out_row;
+    TensorMap q, k, v, out; // [batch, head, row, HEAD_DIM]; boxes of 64 rows for q, KEYS for k and v, 16 for out
     float* lse;             // [batch, head, seq_len], natural logarithm; null if not wanted
     int heads;              // of one batch element
     int batch_heads;        // in all
@@ -61,25 +69,32 @@ struct Problem {
 typedef float Scores[KEY_TILES][4];
 typedef unsigned Probabilities[SLICES][4];
 
-// Which rows of which head, and how many tiles of keys they may see, from the last one back to key 0.
+// Which rows of which head, and how many tiles of keys they may see, from the last one back to key 0; -1 at the end of the work.
 struct Work {
-    int batch, head, first_row, last_tile;
-    __device__ __forceinline__ Work(const Problem& problem, int tile)
-    {
-        const int before = tile / (problem.group * problem.row_tiles) * problem.group;
-        const int among = min(problem.group, problem.batch_heads - before);
-        const int rest = tile - before * problem.row_tiles;
-        const int of_all = before + rest % among;
-        batch = of_all / problem.heads, head = of_all % problem.heads;
-        first_row = (problem.row_tiles - 1 - rest / among) * ROWS;
-        const int last_row = min(first_row + ROWS, problem.seq_len) - 1;
-        last_tile = (problem.causal ? last_row : problem.seq_len - 1) / KEYS;
-    }
+    int head, first_row, last_tile, round;      // the head counts through all batch elements
 };
+
+__device__ __forceinline__ Work work_of(const Problem& problem, int tile, int round)
+{
+    const int before = tile / (problem.group * problem.row_tiles) * problem.group;
+    const int among = min(problem.group, problem.batch_heads - before);
+    const int rest = tile - before * problem.row_tiles;
+    const int of_all = before + rest % among;
+    const int first_row = (problem.row_tiles - 1 - rest / among) * ROWS;
+    const int last_row = min(first_row + ROWS, problem.seq_len) - 1;
+    return {of_all, first_row, (problem.causal ? last_row : problem.seq_len - 1) / KEYS, round};
+}
+
+// The tile that this block does in a round: dealt to and fro, so that who got the longest gets the shortest next.
+__device__ __forceinline__ int dealt(int round)
+{
+    return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+}
 
 // A ring of stages: which one is next, and the parity of the round.
 template <int STAGES> struct Ring {
     int stage = 0, parity = 0;
+    __device__ __forceinline__ int before() const { return stage == 0 ? STAGES - 1 : stage - 1; }
     __device__ __forceinline__ void next()
     {
         if (++stage == STAGES)
@@ -89,37 +104,53 @@ template <int STAGES> struct Ring {
 
 // Where things lie in shared memory, as addresses.
 struct Layout {
-    unsigned q, k, v, q_full, q_free, k_full, k_free, v_full, v_free;
+    unsigned q, k, v, q_full, q_free, k_full, k_free, v_full, v_free, first_pass, work, notes;
     __device__ __forceinline__ explicit Layout(unsigned base)
     {
         q = (base + 1023) / 1024 * 1024;
-        k = q + WARPGROUPS * QUERY_STAGE;
+        k = q + Q_STAGES * WARPGROUPS * QUERY_STAGE;
         v = k + K_STAGES * KEY_STAGE;
-        q_full = v + V_STAGES * KEY_STAGE;
-        q_free = q_full + 8 * WARPGROUPS;
-        k_full = q_free + 8 * WARPGROUPS;
+        work = v + V_STAGES * KEY_STAGE;
+        q_full = work + Q_STAGES * (int)sizeof(Work);
+        q_free = q_full + 8 * Q_STAGES * WARPGROUPS;
+        k_full = q_free + 8 * Q_STAGES * WARPGROUPS;
         k_free = k_full + 8 * K_STAGES;
         v_full = k_free + 8 * K_STAGES;
         v_free = v_full + 8 * V_STAGES;
+        first_pass = v_free + 8 * V_STAGES;
+        notes = first_pass + 8;
     }
     __device__ __forceinline__ void init_barriers() const
     {
-        for (int i = 0; i < WARPGROUPS; ++i)
+        for (int i = 0; i < Q_STAGES * WARPGROUPS; ++i)
             barrier_init(q_full + 8 * i, 1), barrier_init(q_free + 8 * i, 4);
         for (int i = 0; i < K_STAGES; ++i)
             barrier_init(k_full + 8 * i, 1), barrier_init(k_free + 8 * i, 4 * WARPGROUPS);
         for (int i = 0; i < V_STAGES; ++i)
             barrier_init(v_full + 8 * i, 1), barrier_init(v_free + 8 * i, 4 * WARPGROUPS);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        barrier_init(first_pass, WARPGROUPS);
+        barriers_are_initialised();
     }
+    __device__ __forceinline__ void post(int stage, const Work& w) const
+    {
+        shared_store(work + stage * (int)sizeof(Work), w.head, w.first_row, w.last_tile, w.round);
+    }
+    __device__ __forceinline__ Work posted(int stage) const
+    {
+        Work w;
+        shared_load(work + stage * (int)sizeof(Work), w.head, w.first_row, w.last_tile, w.round);
+        return w;
+    }
+    __device__ __forceinline__ void note(int round) const { shared_or(notes + round / 32 * 4, 1 << round % 32); }
+    __device__ __forceinline__ bool noted(int round) const { return shared_load(notes + round / 32 * 4) >> round % 32 & 1; }
 };
 
 struct Producer {
     const Problem& problem;
     const Layout& at;
+    Ring<Q_STAGES> queries;
     Ring<K_STAGES> keys;
     Ring<V_STAGES> values;
-    int q_parity = 0;
 
     template <class RING>
     __device__ __forceinline__ void fetch_keys(
@@ -128,22 +159,36 @@ struct Producer {
         barrier_wait(free + 8 * ring.stage, ring.parity ^ 1);
         barrier_expect(full + 8 * ring.stage, KEY_STAGE);
         for (int box = 0; box < BOXES; ++box)
-            fetch_box(to + ring.stage * KEY_STAGE + box * KEY_BOX, map, box * BOX_COLUMNS, tile * KEYS, work.head, work.batch,
-                      full + 8 * ring.stage);
+            fetch_box(to + ring.stage * KEY_STAGE + box * KEY_BOX, map, box * BOX_COLUMNS, tile * KEYS,
+                      work.head % problem.heads, work.head / problem.heads, full + 8 * ring.stage);
         ring.next();
+    }
+
+    // Says what comes next, and fetches its queries.
+    __device__ __forceinline__ void announce(const Work& work)
+    {
+        for (int i = 0; i < WARPGROUPS; ++i)
+            barrier_wait(at.q_free + 8 * (queries.stage * WARPGROUPS + i), queries.parity ^ 1);
+        at.post(queries.stage, work);
+        for (int i = 0; i < WARPGROUPS; ++i) {
+            const int slot = queries.stage * WARPGROUPS + i;
+            if (work.last_tile < 0) {
+                barrier_arrive(at.q_full + 8 * slot);
+                continue;
+            }
+            barrier_expect(at.q_full + 8 * slot, QUERY_STAGE);
+            for (int box = 0; box < BOXES; ++box)
+                fetch_box(at.q + slot * QUERY_STAGE + box * QUERY_BOX, problem.q, box * BOX_COLUMNS, work.first_row + 64 * i,
+                          work.head % problem.heads, work.head / problem.heads, at.q_full + 8 * slot);
+        }
+        queries.next();
     }
 
     __device__ __forceinline__ void fetch(const Work& work)
     {
-        for (int i = 0; i < WARPGROUPS; ++i) {
-            barrier_wait(at.q_free + 8 * i, q_parity ^ 1);
-            barrier_expect(at.q_full + 8 * i, QUERY_STAGE);
-            for (int box = 0; box < BOXES; ++box)
-                fetch_box(at.q + i * QUERY_STAGE + box * QUERY_BOX, problem.q, box * BOX_COLUMNS, work.first_row + 64 * i,
-                          work.head, work.batch, at.q_full + 8 * i);
-        }
-        q_parity ^= 1;
+        announce(work);
         fetch_keys(problem.k, at.k, at.k_full, at.k_free, keys, work, work.last_tile);
+#pragma unroll 1
         for (int tile = work.last_tile; tile >= 0; --tile) {
             if (tile > 0)
                 fetch_keys(problem.k, at.k, at.k_full, at.k_free, keys, work, tile - 1);
@@ -157,16 +202,18 @@ struct Consumer {
     const Layout& at;
     const int index;                // of this warpgroup among the consumers
     const int g, t, row_in_tile;    // the thread's rows are row_in_tile and row_in_tile + 8
-    Ring<K_STAGES> keys;            // the tile whose scores are computed next
+    Ring<Q_STAGES> queries;         // those whose scores are asked for next
+    Ring<K_STAGES> keys;            // the tile whose scores are asked for next
     Ring<V_STAGES> values;          // the tile that P belongs to
-    int q_parity = 0;
+    int reading = -1;               // the stage of V that the last P · V may still read
     float maximum[2], sum[2];
     float o[COLUMN_TILES][4];
-    Probabilities p;
+    Scores s;
+    Probabilities p[P_COPIES];
 
     __device__ __forceinline__ Consumer(const Problem& problem, const Layout& at)
-        : problem(problem), at(at), index(threadIdx.x / 128 - 1), g(threadIdx.x % 32 / 4), t(threadIdx.x % 4),
-          row_in_tile(64 * index + threadIdx.x % 128 / 32 * 16 + g) {}
+        : problem(problem), at(at), index(__shfl_sync(~0u, threadIdx.x / 128, 0) - 1), g(threadIdx.x % 32 / 4),
+          t(threadIdx.x % 4), row_in_tile(64 * index + threadIdx.x % 128 / 32 * 16 + g) {}
 
     // Consumers ask for their products in turn, so that while one's exponentials are computed, the other's products are.
     __device__ __forceinline__ void await_turn() const
@@ -181,17 +228,18 @@ struct Consumer {
             named_arrive<256>(NAMED_TURN + (index + 1) % WARPGROUPS);
     }
 
+    // All lanes of a warp are together here: each has waited for the same products.
     __device__ __forceinline__ void release(unsigned barrier) const
     {
-        __syncwarp();
         if (threadIdx.x % 32 == 0)
             barrier_arrive(barrier);
     }
 
-    // Asks for s = Q · Kᵀ with the keys of a stage.
-    __device__ __forceinline__ void ask_scores(Scores& s, int stage) const
+    __device__ __forceinline__ int query_slot() const { return queries.stage * WARPGROUPS + index; }
+
+    // Asks for s = Q · Kᵀ.
+    __device__ __forceinline__ void ask_scores(unsigned q, unsigned k)
     {
-        const unsigned long long q = describe(at.q + index * QUERY_STAGE, 16), k = describe(at.k + stage * KEY_STAGE, 16);
         products_begin();
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
@@ -202,9 +250,8 @@ struct Consumer {
     }
 
     // Asks for O += P · V.
-    __device__ __forceinline__ void ask_output()
+    __device__ __forceinline__ void ask_output(const Probabilities& p, unsigned v)
     {
-        const unsigned long long v = describe(at.v + values.stage * KEY_STAGE, KEY_BOX);
         products_begin();
 #pragma unroll
         for (int slice = 0; slice < SLICES; ++slice)
@@ -212,9 +259,28 @@ struct Consumer {
         products_commit();
     }
 
-    // s = exp2(s · scale - maximum), and what that adds to the rows' sums. What is masked must become 0 exactly, which only the
+    __device__ __forceinline__ unsigned described_q() const { return describe(at.q + query_slot() * QUERY_STAGE, 16); }
+    __device__ __forceinline__ unsigned described_k() const { return describe(at.k + keys.stage * KEY_STAGE, 16); }
+    __device__ __forceinline__ unsigned described_v() const { return describe(at.v + values.stage * KEY_STAGE, KEY_BOX); }
+    __device__ __forceinline__ void await_keys() const { barrier_wait(at.k_full + 8 * keys.stage, keys.parity); }
+    __device__ __forceinline__ void await_values() const { barrier_wait(at.v_full + 8 * values.stage, values.parity); }
+
+    __device__ __forceinline__ void release_keys()
+    {
+        release(at.k_free + 8 * keys.stage);
+        keys.next();
+    }
+
+    __device__ __forceinline__ void release_values()
+    {
+        if (reading >= 0)
+            release(at.v_free + 8 * reading);
+        reading = -1;
+    }
+
+    // P = exp2(s · scale - maximum), and what that adds to the rows' sums. What is masked must become 0 exactly, which only the
     // special-function unit makes of minus infinity: `WITH_MASK` leaves all to it.
-    template <bool WITH_MASK> __device__ __forceinline__ void exponentials(Scores& s, float (&added)[2]) const
+    template <bool WITH_MASK> __device__ __forceinline__ void exponentials()
     {
 #pragma unroll
         for (int j = 0; j < KEY_TILES; ++j)
@@ -222,11 +288,11 @@ struct Consumer {
             for (int i = 0; i < 4; ++i) {
                 const float power = s[j][i] * problem.scale - maximum[i / 2];
                 s[j][i] = !WITH_MASK && j % 8 < MULTIPLIED ? exp2_by_multiplying(power) : exp2_fast(power);
-                added[i / 2] += s[j][i];
+                sum[i / 2] += s[j][i];
             }
     }
 
-    __device__ __forceinline__ void pack_probabilities(const Scores& s)
+    __device__ __forceinline__ void pack_probabilities(Probabilities& p)
     {
 #pragma unroll
         for (int slice = 0; slice < SLICES; ++slice)
@@ -235,21 +301,36 @@ struct Consumer {
                 p[slice][i] = pack(s[2 * slice + i / 2][2 * (i % 2)], s[2 * slice + i / 2][2 * (i % 2) + 1]);
     }
 
-    // The careful way: mask, maximum, O and the sums rescaled to it, exponentials. `seen` is the last key that the thread's
-    // first row may see, counted from the tile's first; the other row sees `seen_below`.
-    __device__ __forceinline__ void with_maximum(Scores& s, int seen, int seen_below)
+    __device__ __forceinline__ int last_key(int row) const
+    {
+        return problem.causal ? min(row, problem.seq_len - 1) : problem.seq_len - 1;
+    }
+
+    // Scores of keys that a row may not see become minus infinity.
+    __device__ __forceinline__ void mask(int tile, int first_row)
+    {
+        const int row = first_row + row_in_tile;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int seen = last_key(row + 8 * half) - tile * KEYS - 2 * t;
+#pragma unroll
+            for (int j = 0; j < KEY_TILES; ++j)
+#pragma unroll
+                for (int i = 0; i < 2; ++i)
+                    if (8 * j + i > seen)
+                        s[j][2 * half + i] = MINUS_INFINITY;
+        }
+    }
+
+    // The careful way: the maximum so far, and O and the sums rescaled to it.
+    __device__ __forceinline__ void raise_maximum()
     {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             float highest = MINUS_INFINITY;
 #pragma unroll
             for (int j = 0; j < KEY_TILES; ++j)
-#pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    if (8 * j + 2 * t + i > (half ? seen_below : seen))
-                        s[j][2 * half + i] = MINUS_INFINITY;
-                    highest = fmaxf(highest, s[j][2 * half + i]);
-                }
+                highest = fmaxf(highest, fmaxf(s[j][2 * half], s[j][2 * half + 1]));
             highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
             highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
             const float raised = fmaxf(maximum[half], highest * problem.scale);
@@ -260,121 +341,218 @@ struct Consumer {
             for (int j = 0; j < COLUMN_TILES; ++j)
                 o[j][2 * half] *= shrink, o[j][2 * half + 1] *= shrink;
         }
-        exponentials<true>(s, sum);
-    }
-
-    __device__ __forceinline__ int last_key(int row) const
-    {
-        return problem.causal ? min(row, problem.seq_len - 1) : problem.seq_len - 1;
     }
 
     // A tile whose keys none of this consumer's rows may see.
-    __device__ __forceinline__ void skip_tile()
+    template <bool CAREFUL> __device__ __forceinline__ void skip_tile()
     {
-        await_turn();
-        pass_turn();
-        barrier_wait(at.k_full + 8 * keys.stage, keys.parity);
-        release(at.k_free + 8 * keys.stage);
-        keys.next();
-        barrier_wait(at.v_full + 8 * values.stage, values.parity);
+        if constexpr (!CAREFUL) {
+            await_turn();
+            pass_turn();
+        }
+        await_keys();
+        release_keys();
+        await_values();
         release(at.v_free + 8 * values.stage);
         values.next();
     }
 
-    // P of tile `tile`, the first one: its scores need a maximum and may need a mask.
-    __device__ __forceinline__ void first_tile(Scores& s, int tile, int first_row)
+    // Where the queries before these were, O has been read from, or will be in a moment.
+    __device__ __forceinline__ void return_queries() const
     {
-        const int row = first_row + row_in_tile;
-        barrier_wait(at.k_full + 8 * keys.stage, keys.parity);
-        await_turn();
-        ask_scores(s, keys.stage);
-        pass_turn();
-        products_wait<0>();
-        with_maximum(s, last_key(row) - tile * KEYS, last_key(row + 8) - tile * KEYS);
-        release(at.k_free + 8 * keys.stage);
-        keys.next();
-        pack_probabilities(s);
+        if (threadIdx.x % 32 == 0) {
+            wait_for_stores();
+            barrier_arrive(at.q_free + 8 * (queries.before() * WARPGROUPS + index));
+        }
     }
 
-    // P of tile `tile` and, behind its exponentials, O += P · V of the tile before.
-    __device__ __forceinline__ void next_tile(Scores& s, int tile, int first_row)
+    // P of the rows' first tile, the only one that may need a mask.
+    __device__ __forceinline__ void first_tile(int tile, int first_row)
     {
-        barrier_wait(at.k_full + 8 * keys.stage, keys.parity);
-        barrier_wait(at.v_full + 8 * values.stage, values.parity);
+        const unsigned q = described_q(), k = described_k();
+        await_keys();
         await_turn();
-        ask_scores(s, keys.stage);
-        ask_output();
+        ask_scores(q, k);
+        pass_turn();
+        products_wait<0>();
+        release_keys();
+        if (last_key(first_row + 64 * index) < tile * KEYS + KEYS - 1)
+            mask(tile, first_row);
+        if constexpr (FP16)
+            raise_maximum();
+        exponentials<true>();
+        pack_probabilities(p[0]);
+    }
+
+    // P of the next tile and, behind its exponentials, O += P · V of the tile before.
+    __device__ __forceinline__ void next_tile(Probabilities& p, const Probabilities& p_before)
+    {
+        const unsigned q = described_q(), k = described_k(), v = described_v();
+        await_keys();
+        await_values();
+        await_turn();
+        ask_scores(q, k);
+        ask_output(p_before, v);
         pass_turn();
         products_wait<1>();
-        float added[2] = {};
-        exponentials<false>(s, added);
-        // The vote needs every exponential, so that none is put off until P · V is there.
-        const bool small = added[0] <= SUM_LIMIT && added[1] <= SUM_LIMIT;      // false for NaN too
-        const bool again = any_of_warpgroup(NAMED_VOTE + index, !small);
-        products_wait<0>();
-        release(at.v_free + 8 * values.stage);
+        release_keys();
+        release_values();
+        reading = values.stage;
         values.next();
-        if (again) {
-            ask_scores(s, keys.stage);
+        exponentials<false>();
+        if constexpr (P_COPIES == 1) {
             products_wait<0>();
-            const int row = first_row + row_in_tile;
-            with_maximum(s, last_key(row) - tile * KEYS, last_key(row + 8) - tile * KEYS);
-        } else
-            sum[0] += added[0], sum[1] += added[1];
-        release(at.k_free + 8 * keys.stage);
-        keys.next();
-        pack_probabilities(s);
+            release_values();
+        }
+        pack_probabilities(p);
     }
 
-    __device__ __forceinline__ void attend(const Work& work)
+    __device__ __forceinline__ void last_product(const Probabilities& p)
     {
-        Scores s;
-        maximum[0] = maximum[1] = MINUS_INFINITY;
+        const unsigned v = described_v();
+        await_values();
+        ask_output(p, v);
+        products_wait<0>();
+        release_values();
+        reading = values.stage;
+        values.next();
+        release_values();
+    }
+
+    __device__ __forceinline__ void stream(int first, int first_row, bool started)
+    {
+        first_tile(first, first_row);
+        if (started)
+            return_queries();
+        int tile = first - 1;
+        if constexpr (P_COPIES == 1) {
+            for (; tile >= 0; --tile)
+                next_tile(p[0], p[0]);
+            last_product(p[0]);
+        } else {
+            for (; tile > 0; tile -= 2) {
+                next_tile(p[P_COPIES - 1], p[0]);
+                next_tile(p[0], p[P_COPIES - 1]);
+            }
+            if (tile == 0) {
+                next_tile(p[P_COPIES - 1], p[0]);
+                last_product(p[P_COPIES - 1]);
+            } else
+                last_product(p[0]);
+        }
+    }
+
+    __device__ __forceinline__ void carefully(int first, int first_row, bool started)
+    {
+        if (started)
+            return_queries();
+#pragma unroll 1
+        for (int tile = first; tile >= 0; --tile) {
+            const unsigned q = described_q(), k = described_k(), v = described_v();
+            await_keys();
+            ask_scores(q, k);
+            products_wait<0>();
+            release_keys();
+            mask(tile, first_row);
+            raise_maximum();
+            exponentials<true>();
+            pack_probabilities(p[0]);
+            await_values();
+            ask_output(p[0], v);
+            products_wait<0>();
+            release(at.v_free + 8 * values.stage);
+            values.next();
+        }
+    }
+
+    __device__ __forceinline__ void clear(float first_maximum)
+    {
+        maximum[0] = maximum[1] = first_maximum;
         sum[0] = sum[1] = 0.0f;
 #pragma unroll
         for (int j = 0; j < COLUMN_TILES; ++j)
             o[j][0] = o[j][1] = o[j][2] = o[j][3] = 0.0f;
-        barrier_wait(at.q_full + 8 * index, q_parity);
-        q_parity ^= 1;
-        const int first_row = work.first_row + 64 * index;
-        const int first = first_row < problem.seq_len ? last_key(first_row + 63) / KEYS : -1;
-        for (int tile = work.last_tile; tile > first; --tile)
-            skip_tile();
-        if (first >= 0)
-            first_tile(s, first, work.first_row);
-        for (int tile = first - 1; tile >= 0; --tile)
-            next_tile(s, tile, work.first_row);
-        release(at.q_free + 8 * index);
-        if (first < 0)
-            return;
-        barrier_wait(at.v_full + 8 * values.stage, values.parity);
-        ask_output();
-        products_wait<0>();
-        release(at.v_free + 8 * values.stage);
-        values.next();
-        store(work);
     }
 
-    __device__ __forceinline__ void store(const Work& work) const
+    __device__ __forceinline__ void add_up_sums()
     {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            float whole = sum[half];
-            whole += __shfl_xor_sync(~0u, whole, 1);
-            whole += __shfl_xor_sync(~0u, whole, 2);
-            const float inverse = 1.0f / whole;
-            const int row = work.first_row + row_in_tile + 8 * half;
-            if (row >= problem.seq_len)
-                continue;
-            char* const out = problem.out + work.batch * problem.out_batch + work.head * problem.out_head
-                + row * problem.out_row + 4 * t;
-#pragma unroll
-            for (int j = 0; j < COLUMN_TILES; ++j)
-                *(unsigned*)(out + 16 * j) = pack(o[j][2 * half] * inverse, o[j][2 * half + 1] * inverse);
-            if (problem.lse != nullptr && t == 0)
-                problem.lse[((long long)work.batch * problem.heads + work.head) * problem.seq_len + row] =
-                    (maximum[half] + log2f(whole)) * 0.6931471805599453f;
+            sum[half] += __shfl_xor_sync(~0u, sum[half], 1);
+            sum[half] += __shfl_xor_sync(~0u, sum[half], 2);
         }
+    }
+
+    __device__ __forceinline__ bool trusted() const
+    {
+        return fminf(sum[0], sum[1]) >= SUM_MIN && sum[0] <= SUM_MAX && sum[1] <= SUM_MAX;
+    }
+
+    // All tiles of rows until the end of the work. Those whose sums cannot be trusted are noted, to be done again carefully.
+    template <bool CAREFUL> __device__ __forceinline__ void attend()
+    {
+        for (bool started = false;; started = true) {
+            barrier_wait(at.q_full + 8 * query_slot(), queries.parity);
+            const Work work = at.posted(queries.stage);
+            if (work.last_tile < 0)
+                break;
+            clear(FP16 || CAREFUL ? MINUS_INFINITY : 0.0f);
+            const int first = last_key(work.first_row + 64 * index + 63) / KEYS;
+#pragma unroll 1
+            for (int tile = work.last_tile; tile > first; --tile)
+                skip_tile<CAREFUL>();
+            if constexpr (CAREFUL)
+                carefully(first, work.first_row, started);
+            else
+                stream(first, work.first_row, started);
+            add_up_sums();
+            // All warps' products have read Q before its place is taken by O.
+            if (any_of_warpgroup(NAMED_VOTE + index, !(CAREFUL || trusted()))) {
+                if (threadIdx.x % 128 == 0)
+                    at.note(work.round);
+            } else
+                store(work);
+            queries.next();
+        }
+        return_queries();
+        queries.next();     // past the end of the work, whose place is free, too
+        return_queries();
+    }
+
+    // O to where this warp's queries were, and from there to the tensor.
+    __device__ __forceinline__ void store(const Work& work) const
+    {
+        const int lane = threadIdx.x % 32, first = threadIdx.x % 128 / 32 * 16;
+        const unsigned box = at.q + query_slot() * QUERY_STAGE + first * BOX_ROW_BYTES;
+        const unsigned row = box + lane % 16 * BOX_ROW_BYTES;
+        const float above = 1.0f / sum[0], below = 1.0f / sum[1];
+#pragma unroll
+        for (int j = 0; j < COLUMN_TILES; j += 2) {
+            const unsigned chunk = (j + lane / 16) % 8 ^ lane % 8;
+            const unsigned to = row + j / 8 * QUERY_BOX + chunk * 16;
+            const unsigned r0 = pack(o[j][0] * above, o[j][1] * above), r1 = pack(o[j][2] * below, o[j][3] * below);
+            if (j + 1 < COLUMN_TILES)
+                stmatrix_4(to, r0, r1, pack(o[j + 1][0] * above, o[j + 1][1] * above),
+                           pack(o[j + 1][2] * below, o[j + 1][3] * below));
+            else
+                stmatrix_2(to, r0, r1);
+        }
+        fence_stores_for_copies();
+        __syncwarp();
+        if (lane == 0) {
+            for (int i = 0; i < BOXES; ++i)
+                store_box(problem.out, box + i * QUERY_BOX, i * BOX_COLUMNS, work.first_row + 64 * index + first,
+                          work.head % problem.heads, work.head / problem.heads);
+            commit_stores();
+        }
+        if (problem.lse != nullptr && t == 0)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const int row = work.first_row + row_in_tile + 8 * half;
+                if (row < problem.seq_len)
+                    problem.lse[(long long)work.head * problem.seq_len + row] =
+                        (maximum[half] + log2f(sum[half])) * 0.6931471805599453f;
+            }
     }
 };
 
@@ -384,23 +562,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
     const Layout at(shared_address(shared));
     if (threadIdx.x == 0)
         at.init_barriers();
+    for (int i = threadIdx.x; i < NOTES; i += THREADS)
+        shared_store(at.notes + 4 * i, 0);
     __syncthreads();
     const int tiles = problem.batch_heads * problem.row_tiles;
     if (threadIdx.x < 128) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             Producer producer{problem, at};
-            for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)
-                producer.fetch(Work(problem, tile));
+#pragma unroll 1
+            for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
+                producer.fetch(work_of(problem, tile, round));
+            producer.announce({0, 0, -1, 0});
+            barrier_wait(at.first_pass, 0);
+#pragma unroll 1
+            for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
+                if (at.noted(round))
+                    producer.fetch(work_of(problem, tile, round));
+            producer.announce({0, 0, -1, 0});
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         Consumer consumer(problem, at);
         if (consumer.index == WARPGROUPS - 1)
             consumer.pass_turn();
-        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)
-            consumer.attend(Work(problem, tile));
+        consumer.attend<false>();
         if (consumer.index == 0)
             consumer.await_turn();
+        if (threadIdx.x % 128 == 0)
+            barrier_arrive(at.first_pass);
+        consumer.attend<true>();
     }
 }

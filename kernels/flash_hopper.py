@@ -13,6 +13,7 @@ import torch
 
 from kernels import fused
 from kernels.compiler import FOLDER, Build, KernelError
+from kernels.dealing import heads_at_once
 from kernels.tensor_map import heads_map
 
 if TYPE_CHECKING:
@@ -26,27 +27,31 @@ HEAD_DIMS = tuple(range(8, 129, 8))
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
-_FORMAT = struct.Struct("384sq24sq28s60x")
-"""`struct Problem`: tensor maps of q, k and v, out's address and strides, lse's address, numbers; 64-byte aligned."""
+_FORMAT = struct.Struct("512sq28s28x")
+"""`struct Problem`: tensor maps of q, k, v and out, lse's address, numbers; 64-byte aligned."""
 _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
 """Kept of one layout."""
-_STAGES = 4
-"""Of K and V together."""
+_QUERY_STAGES = 2
+_KEY_STAGES = 2
+_NOTE_BYTES = 1024
+_MOST_ROUNDS = 8 * _NOTE_BYTES
+"""Tiles of one block: it has a bit for each, to note that it must be done again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
     """How the work is cut: a block has `warpgroups` consumers with 64 queries each, and takes `keys` keys at a time.
 
-    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn. Of eight
-    exponentials, `multiplied` are left to the multiply-adders: it pays where the special-function unit is the limit.
+    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn. With two `copies` of
+    P, one is filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders.
     """
 
     warpgroups: int = 2
     keys: int = 128
     blocks: int = 1
     turns: bool = True
+    copies: int = 2
     multiplied: int = 0
 
     @property
@@ -54,17 +59,24 @@ class Tile:
         """Queries of a block at once."""
         return 64 * self.warpgroups
 
+    @property
+    def threads(self) -> int:
+        """Of a block: the producer's warpgroup and the consumers'."""
+        return 128 * (self.warpgroups + 1)
+
     def shared_bytes(self, head_dim: int) -> int:
-        """Boxes of Q, and of two stages of K and of V; barriers; what aligning the boxes may cost."""
+        """Boxes of the stages of Q, K and V; what each stage of Q is of; barriers; notes; what aligning may cost."""
         boxes = math.ceil(head_dim / _BOX_COLUMNS)
-        rows = self.rows + _STAGES * self.keys
-        return boxes * _BOX_ROW_BYTES * rows + 16 * (self.warpgroups + _STAGES) + 1024
+        key_stages = _KEY_STAGES + self.copies + 1
+        rows = _QUERY_STAGES * self.rows + key_stages * self.keys
+        barriers = 2 * (_QUERY_STAGES * self.warpgroups + key_stages) + 1
+        return boxes * _BOX_ROW_BYTES * rows + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
-        macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys}
-        macros |= {"BLOCKS": self.blocks, "TURNS": int(self.turns), "MULTIPLIED": self.multiplied}
+        macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
+        macros |= {"TURNS": int(self.turns), "P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
@@ -72,8 +84,8 @@ class Tile:
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, sm_count: int) -> Tile:
     """The tile for a shape: 128 queries a block, or 64 where those would leave SMs idle."""
     if batch_heads * math.ceil(seq_len / 128) < sm_count:
-        return Tile(warpgroups=1, keys=128 if head_dim <= _BOX_COLUMNS else 64, blocks=2, turns=False)
-    return Tile()
+        return Tile(warpgroups=1, keys=128 if head_dim <= _BOX_COLUMNS else 64, blocks=2, turns=False, copies=1)
+    return Tile(copies=2 if head_dim <= 96 else 1)
 
 
 def builds_for(batch_heads: int, seq_len: int, head_dim: int, dtype: torch.dtype) -> list[Build]:
@@ -130,25 +142,26 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     sm_count = fused.sm_count(layout.device)
     tile = tile or tile_for(head_dim, batch_heads, seq_len, sm_count)
     row_tiles = math.ceil(seq_len / tile.rows)
-    numbers = layout.numbers(row_tiles)
-    of_out = layout.packed_strides()[3]
+    tiles = batch_heads * row_tiles
+    grid = min(tiles, max(tile.blocks * sm_count, math.ceil(tiles / _MOST_ROUNDS)))
+    group = heads_at_once(batch_heads, seq_len, head_dim, layout.causal, tile.rows, tile.keys, max(1, grid))
+    numbers = layout.numbers(row_tiles, group)
     # Encoding takes longer than the rest of a launch, and a model's tensors come back to the same addresses.
     maps = functools.lru_cache(_MOST_MAPS)(functools.partial(_maps, layout, tile.keys))
 
     def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
         packed = _Problem()
-        _FORMAT.pack_into(packed, 0, maps(q, k, v), out, of_out, lse, numbers)
+        _FORMAT.pack_into(packed, 0, maps(q, k, v, out), lse, numbers)
         return packed
 
     kernel = _kernel(tile, head_dim, layout.dtype, layout.device)
-    grid = min(batch_heads * row_tiles, tile.blocks * sm_count)
-    return fused.Launch(kernel, grid, 128 * (tile.warpgroups + 1), problem)
+    return fused.Launch(kernel, grid, tile.threads, problem)
 
 
-def _maps(layout: fused.Layout, keys: int, q: int, k: int, v: int) -> bytes:
-    """The tensor maps of q, k and v at these addresses, in boxes of 64 queries or of `keys` keys."""
+def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
+    """The tensor maps of q, k, v and out at these addresses, in boxes of 64 queries, of `keys` keys, of a warp's rows."""
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
-    boxes = zip((q, k, v), (64, keys, keys), layout.strides[:3], strict=True)
+    boxes = zip(addresses, (64, keys, keys, 16), layout.strides, strict=True)
     return b"".join(
         heads_map(ACTOR, layout.dtype, address, shape, strides, rows, _BOX_COLUMNS)
         for address, rows, strides in boxes

@@ -115,7 +115,7 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     batch_heads, seq_len, head_dim = layout.batch_heads, layout.seq_len, layout.head_dim
     tile = tile or tile_for(head_dim, batch_heads, seq_len, fused.sm_count(layout.device))
     row_tiles = math.ceil(seq_len / tile.rows)
-    numbers = layout.numbers(row_tiles)
+    numbers = layout.numbers(row_tiles, fused.heads_at_once(layout.seq_len, layout.head_dim))
     of_q, of_k, of_v, of_out = layout.packed_strides()
 
     def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:

@@ -52,13 +52,10 @@ class Layout:
         """Heads in all."""
         return self.batch * self.n_head
 
-    def numbers(self, row_tiles: int) -> bytes:
+    def numbers(self, row_tiles: int, heads_at_once: int) -> bytes:
         """What ends the kernels' `struct Problem`, from `heads` on."""
-        group, scale = (
-            heads_at_once(self.seq_len, self.head_dim),
-            math.log2(math.e) / math.sqrt(self.head_dim),
-        )
-        counts = (self.n_head, self.batch_heads, self.seq_len, row_tiles, group)
+        scale = math.log2(math.e) / math.sqrt(self.head_dim)
+        counts = (self.n_head, self.batch_heads, self.seq_len, row_tiles, heads_at_once)
         return struct.pack("6if", *counts, self.causal, scale)
 
     def packed_strides(self) -> list[bytes]:

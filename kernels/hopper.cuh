@@ -46,6 +46,53 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, int parity)
         "}" :: "r"(barrier), "r"(parity) : "memory");
 }
 
+// Whether that phase is complete already.
+__device__ __forceinline__ bool barrier_passed(unsigned barrier, int parity)
+{
+    int passed;
+    asm volatile(
+        "{\n"
+        ".reg .pred complete;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 complete, [%1], %2;\n"
+        "selp.b32 %0, 1, 0, complete;\n"
+        "}" : "=r"(passed) : "r"(barrier), "r"(parity) : "memory");
+    return passed;
+}
+
+// For the copies to see the barriers that were initialised.
+__device__ __forceinline__ void barriers_are_initialised()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Words in shared memory, by address.
+__device__ __forceinline__ void shared_store(unsigned address, int word)
+{
+    asm volatile("st.shared.b32 [%0], %1;" :: "r"(address), "r"(word) : "memory");
+}
+
+__device__ __forceinline__ int shared_load(unsigned address)
+{
+    int word;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+    return word;
+}
+
+__device__ __forceinline__ void shared_or(unsigned address, int bits)
+{
+    asm volatile("red.shared.or.b32 [%0], %1;" :: "r"(address), "r"(bits) : "memory");
+}
+
+__device__ __forceinline__ void shared_store(unsigned address, int a, int b, int c, int d)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+__device__ __forceinline__ void shared_load(unsigned address, int& a, int& b, int& c, int& d)
+{
+    asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(address) : "memory");
+}
+
 // A box of a tensor [batch, head, row, column] into shared memory; what lies outside the tensor arrives as zeros.
 __device__ __forceinline__ void fetch_box(
     unsigned to, const TensorMap& map, int column, int row, int head, int batch, unsigned barrier)
@@ -53,6 +100,42 @@ __device__ __forceinline__ void fetch_box(
     asm volatile(
         "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2,%3,%4,%5}], [%6];"
         :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(head), "r"(batch), "r"(barrier) : "memory");
+}
+
+// A box from shared memory into a tensor, in the background; what lies outside the tensor is not written. What ordinary stores
+// left in shared memory must be fenced first.
+__device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, int column, int row, int head, int batch)
+{
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1,%2,%3,%4}], [%5];"
+        :: "l"(&map), "r"(column), "r"(row), "r"(head), "r"(batch), "r"(from) : "memory");
+}
+
+__device__ __forceinline__ void fence_stores_for_copies()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+__device__ __forceinline__ void commit_stores()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Until this thread's committed stores of boxes have read all of shared memory that they need.
+__device__ __forceinline__ void wait_for_stores()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+// Two (four) 8 × 8 matrices into shared memory: lane i gives the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void stmatrix_2(unsigned address, unsigned r0, unsigned r1)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1,%2};" :: "r"(address), "r"(r0), "r"(r1) : "memory");
+}
+
+__device__ __forceinline__ void stmatrix_4(unsigned address, unsigned r0, unsigned r1, unsigned r2, unsigned r3)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};"
+        :: "r"(address), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
 }
 
 __device__ __forceinline__ void prefetch_map(const TensorMap& map)
@@ -110,12 +193,16 @@ __device__ __forceinline__ float exp2_by_multiplying(float x)
     return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
 }
 
-// Descriptor of a tile of 64-column boxes. Along the depth of the product: eight rows are 1,024 bytes. `box_bytes` is how far
-// the next box is, which matters only where the columns are the product's columns (V) and not its depth (Q, K).
-__device__ __forceinline__ unsigned long long describe(unsigned address, int box_bytes)
+// The lower half of the descriptor of a tile of 64-column boxes; the upper half, DESCRIPTOR_HIGH, is always the same. Along the
+// depth of the product eight rows are 1,024 bytes. `box_bytes` is how far the next box is, which matters only where the columns
+// are the product's columns (V) and not its depth (Q, K). Adding n moves the tile by 16 n bytes.
+//
+// A product takes its descriptors from registers of the whole warp. The compiler fills those just before each product, and slowly,
+// unless it knows that all lanes hold the same: the exchange tells it so.
+#define DESCRIPTOR_HIGH "0x40000040"    // 1,024 bytes from eight rows to the next; the 128-byte swizzle
+__device__ __forceinline__ unsigned describe(unsigned address, int box_bytes)
 {
-    return (unsigned long long)((address & 0x3ffff) >> 4) | (unsigned long long)(box_bytes >> 4) << 16
-        | (unsigned long long)(8 * BOX_ROW_BYTES >> 4) << 32 | 1ull << 62;
+    return __shfl_sync(~0u, (address & 0x3ffff) >> 4 | (box_bytes >> 4) << 16, 0);
 }
 
 __device__ __forceinline__ void products_begin()
@@ -175,20 +262,19 @@ template <int COLUMNS> struct Product;
 
 #define DEFINE_PRODUCT(COLUMNS, TILES, X0, X1, X2, X3, X4) \
 template <> struct Product<COLUMNS> { \
-    static __device__ __forceinline__ void rows( \
-        float (&c)[TILES][4], unsigned long long a, unsigned long long b, bool add) \
+    static __device__ __forceinline__ void rows(float (&c)[TILES][4], unsigned a, unsigned b, bool add) \
     { \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " X2 ", 0;\n" \
+        asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nsetp.ne.b32 p, " X2 ", 0;\n" \
+            "mov.b64 a, {" X0 ", " DESCRIPTOR_HIGH "};\nmov.b64 b, {" X1 ", " DESCRIPTOR_HIGH "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
-            X0 ", " X1 ", p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "l"(a), "l"(b), "r"((int)add)); \
+            "a, b, p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "r"(a), "r"(b), "r"((int)add)); \
     } \
-    static __device__ __forceinline__ void columns( \
-        float (&c)[TILES][4], const unsigned (&a)[4], unsigned long long b) \
+    static __device__ __forceinline__ void columns(float (&c)[TILES][4], const unsigned (&a)[4], unsigned b) \
     { \
-        asm volatile( \
+        asm volatile("{\n.reg .b64 b;\nmov.b64 b, {" X4 ", " DESCRIPTOR_HIGH "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
-            "{" X0 "," X1 "," X2 "," X3 "}, " X4 ", 1, 1, 1, 1;" \
-            : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)); \
+            "{" X0 "," X1 "," X2 "," X3 "}, b, 1, 1, 1, 1;\n}" \
+            : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b)); \
     } \
 };
 
