@@ -497,10 +497,17 @@ struct Consumer {
             if (work.last_tile < 0)
                 break;
             clear(FP16 || CAREFUL ? MINUS_INFINITY : 0.0f);
-            const int first = last_key(work.first_row + 64 * index + 63) / KEYS;
+            const int first_row = work.first_row + 64 * index;
+            const int first = first_row < problem.seq_len ? last_key(first_row + 63) / KEYS : -1;
 #pragma unroll 1
             for (int tile = work.last_tile; tile > first; --tile)
                 skip_tile<CAREFUL>();
+            if (first < 0) {
+                if (started)
+                    return_queries();
+                queries.next();
+                continue;
+            }
             if constexpr (CAREFUL)
                 carefully(first, work.first_row, started);
             else

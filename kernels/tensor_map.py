@@ -13,7 +13,7 @@ BYTES = 128
 _ALIGNMENT = 64
 _DATA_TYPES = {torch.bfloat16: 9, torch.float16: 6}
 _SWIZZLE_128_BYTES = 3
-_PROMOTE_TO_256_BYTES = 3
+_PROMOTE_TO_128_BYTES = 2
 
 
 def heads_map(
@@ -51,7 +51,7 @@ def heads_map(
         (ctypes.c_uint32 * len(box))(*(1 for _ in box)),
         0,  # not interleaved
         _SWIZZLE_128_BYTES,
-        _PROMOTE_TO_256_BYTES,
+        _PROMOTE_TO_128_BYTES,
         0,  # what lies outside the tensor is zeros
     )
     if status:
