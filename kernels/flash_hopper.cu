@@ -280,10 +280,10 @@ struct Consumer {
 
     // P = exp2(s · scale - maximum), and what that adds to the rows' sums. What is masked must become 0 exactly, which only the
     // special-function unit makes of minus infinity: `WITH_MASK` leaves all to it.
-    template <bool WITH_MASK> __device__ __forceinline__ void exponentials()
+    template <bool WITH_MASK, int TILES = KEY_TILES> __device__ __forceinline__ void exponentials()
     {
 #pragma unroll
-        for (int j = 0; j < KEY_TILES; ++j)
+        for (int j = 0; j < TILES; ++j)
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const float power = s[j][i] * problem.scale - maximum[i / 2];
@@ -292,10 +292,10 @@ struct Consumer {
             }
     }
 
-    __device__ __forceinline__ void pack_probabilities(Probabilities& p)
+    template <int COUNT = SLICES> __device__ __forceinline__ void pack_probabilities(Probabilities& p)
     {
 #pragma unroll
-        for (int slice = 0; slice < SLICES; ++slice)
+        for (int slice = 0; slice < COUNT; ++slice)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
                 p[slice][i] = pack(s[2 * slice + i / 2][2 * (i % 2)], s[2 * slice + i / 2][2 * (i % 2) + 1]);
@@ -380,8 +380,17 @@ struct Consumer {
             mask(tile, first_row);
         if constexpr (FP16)
             raise_maximum();
-        exponentials<true>();
-        pack_probabilities(p[0]);
+        if (last_key(first_row + 64 * index + 63) < tile * KEYS + KEYS / 2) {
+            // Nobody sees the upper half.
+            exponentials<true, KEY_TILES / 2>();
+            pack_probabilities<SLICES / 2>(p[0]);
+#pragma unroll
+            for (int slice = SLICES / 2; slice < SLICES; ++slice)
+                p[0][slice][0] = p[0][slice][1] = p[0][slice][2] = p[0][slice][3] = 0;
+        } else {
+            exponentials<true>();
+            pack_probabilities(p[0]);
+        }
     }
 
     // P of the next tile and, behind its exponentials, O += P · V of the tile before.

@@ -81,23 +81,23 @@ class Tile:
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
 
-def tile_for(head_dim: int, batch_heads: int, seq_len: int, sm_count: int) -> Tile:
-    """The tile for a shape: 128 queries a block, or 64 where those would leave SMs idle."""
-    if batch_heads * math.ceil(seq_len / 128) < sm_count:
-        return Tile(warpgroups=1, keys=128 if head_dim <= _BOX_COLUMNS else 64, blocks=2, turns=False, copies=1)
+def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
+    """The tile for a shape, as measured on an H200 (see NOTES.md): the more queries a block has, the less K and V it reads."""
+    if head_dim <= _BOX_COLUMNS and batch_heads * math.ceil(seq_len / 128) < sm_count:
+        return Tile(warpgroups=1, blocks=2, turns=False, copies=1)
+    if head_dim <= 32 and causal and seq_len <= 2048:
+        return Tile(keys=64, blocks=2, copies=1)
+    if head_dim <= 72 and batch_heads * math.ceil(seq_len / 192) >= 4 * sm_count:
+        return Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0)
     return Tile(copies=2 if head_dim <= 96 else 1)
-
-
-def builds_for(batch_heads: int, seq_len: int, head_dim: int, dtype: torch.dtype) -> list[Build]:
-    """What `forward` would launch for such tensors on an H200."""
-    return [tile_for(head_dim, batch_heads, seq_len, 132).build(head_dim, dtype)]
 
 
 def builds() -> Iterator[Build]:
     """What `inspect` compiles: the head_dims that are measured and the largest, for many heads and for few."""
     for head_dim in (32, 64, 72, 96, 128):
-        for batch_heads in (384, 4) if head_dim <= 72 else (384,):
-            yield tile_for(head_dim, batch_heads, 1024, 132).build(head_dim, torch.bfloat16)
+        tiles = {tile_for(head_dim, batch_heads, 1024, True, 132) for batch_heads in (384, 48, 12)}
+        for tile in sorted(tiles, key=repr):
+            yield tile.build(head_dim, torch.bfloat16)
 
 
 def forward(
@@ -124,7 +124,7 @@ def refuses(head_dim: int, device: torch.device) -> str | None:
 
 
 def compile_for_shape(
-    batch_heads: int, seq_len: int, head_dim: int, dtype: torch.dtype, device: torch.device
+    batch_heads: int, seq_len: int, head_dim: int, causal: bool, dtype: torch.dtype, device: torch.device
 ) -> None:
     """Compile what `forward` will launch for such tensors, so that its first call is as fast as the others.
 
@@ -132,7 +132,8 @@ def compile_for_shape(
         KernelError: the kernel cannot be compiled here.
     """
     index = fused.index_of(device)
-    _kernel(tile_for(head_dim, batch_heads, seq_len, fused.sm_count(index)), head_dim, dtype, index)
+    tile = tile_for(head_dim, batch_heads, seq_len, causal, fused.sm_count(index))
+    _kernel(tile, head_dim, dtype, index)
 
 
 def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
@@ -140,7 +141,7 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
         raise KernelError(f"{ACTOR}: {reason}")
     batch_heads, seq_len, head_dim = layout.batch_heads, layout.seq_len, layout.head_dim
     sm_count = fused.sm_count(layout.device)
-    tile = tile or tile_for(head_dim, batch_heads, seq_len, sm_count)
+    tile = tile or tile_for(head_dim, batch_heads, seq_len, layout.causal, sm_count)
     row_tiles = math.ceil(seq_len / tile.rows)
     tiles = batch_heads * row_tiles
     grid = min(tiles, max(tile.blocks * sm_count, math.ceil(tiles / _MOST_ROUNDS)))
