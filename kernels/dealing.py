@@ -1,8 +1,8 @@
 """How a persistent grid's blocks get their tiles: dealt to and fro, as many heads at once as even the work out best.
 
-The tiles of some heads are neighbours, those with the most keys first, so that K and V are read from the L2 cache. Under
-a causal mask tiles differ, and whether each block gets its share hangs on how many heads are taken at once: the wrong
-number gives one block half as much again as the mean, and a grid is as slow as its slowest block.
+The tiles of some heads are neighbours, those with the most keys first, so that K and V are read from the L2 cache.
+Under a causal mask tiles differ, and whether each block gets its share hangs on how many heads are taken at once: the
+wrong number gives one block half as much again as the mean, and a grid is as slow as its slowest block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_TRIED = 64
 def heads_at_once(
     batch_heads: int, seq_len: int, head_dim: int, causal: bool, rows: int, keys: int, blocks: int
 ) -> int:
-    """How many of `batch_heads` heads to take at once, for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
+    """How many heads to take at once, for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
     fit = min(batch_heads, max(1, _L2_BYTES // max(1, 4 * seq_len * head_dim)))
     if not causal:
         return fit

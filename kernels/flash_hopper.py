@@ -82,7 +82,11 @@ class Tile:
 
 
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
-    """The tile for a shape, as measured on an H200 (see NOTES.md): the more queries a block has, the less K and V it reads."""
+    """The tile for a shape, as measured on an H200 (see NOTES.md).
+
+    A block with more queries reads K and V less often; smaller ones are for grids that would leave SMs idle, and for
+    short causal rows of a small head_dim, where four consumers on an SM hide what comes between two tiles of rows.
+    """
     if head_dim <= _BOX_COLUMNS and batch_heads * math.ceil(seq_len / 128) < sm_count:
         return Tile(warpgroups=1, blocks=2, turns=False, copies=1)
     if head_dim <= 32 and causal and seq_len <= 2048:
@@ -160,7 +164,7 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
 
 
 def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
-    """The tensor maps of q, k, v and out at these addresses, in boxes of 64 queries, of `keys` keys, of a warp's rows."""
+    """The tensor maps of q, k, v and out, in boxes of 64 queries, of `keys` keys, of the 16 rows of a warp."""
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
     boxes = zip(addresses, (64, keys, keys, 16), layout.strides, strict=True)
     return b"".join(

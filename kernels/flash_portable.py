@@ -95,13 +95,16 @@ def forward(
 
 
 def compile_for_shape(
-    batch_heads: int, seq_len: int, head_dim: int, dtype: torch.dtype, device: torch.device
+    batch_heads: int, seq_len: int, head_dim: int, causal: bool, dtype: torch.dtype, device: torch.device
 ) -> None:
     """Compile what `forward` will launch for such tensors, so that its first call is as fast as the others.
+
+    `causal` changes nothing here: all fused kernels are asked alike.
 
     Raises:
         KernelError: the kernel cannot be compiled here.
     """
+    del causal
     index = fused.index_of(device)
     _kernel(tile_for(head_dim, batch_heads, seq_len, fused.sm_count(index)), head_dim, dtype, index)
 

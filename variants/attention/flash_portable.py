@@ -34,7 +34,7 @@ class FlashPortable(Variant):
             raise Unsupported(reason)
         dtype, device = weights.w_q.dtype, weights.w_q.device
         flash_portable.compile_for_shape(
-            shape.batch * shape.n_head, shape.seq_len, shape.head_dim, dtype, device
+            shape.batch * shape.n_head, shape.seq_len, shape.head_dim, shape.causal, dtype, device
         )
 
     def call(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
