@@ -24,15 +24,18 @@ def heads_at_once(
     batch_heads: int, seq_len: int, head_dim: int, causal: bool, rows: int, keys: int, blocks: int
 ) -> int:
     """How many heads to take at once, for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
-    fit = min(batch_heads, max(1, _L2_BYTES // max(1, 4 * seq_len * head_dim)))
-    if not causal:
+    fit = max(1, min(batch_heads, _L2_BYTES // max(1, 4 * seq_len * head_dim)))
+    if not causal or not batch_heads * seq_len:
         return fit
     tried = range(fit, max(0, fit // 4 - 1, fit - _MOST_TRIED), -1)
     return min(tried, key=lambda heads: round(slowest(batch_heads, seq_len, rows, keys, blocks, heads), 2))
 
 
 def slowest(batch_heads: int, seq_len: int, rows: int, keys: int, blocks: int, heads: int) -> float:
-    """What the block with the most causal work gets, as a multiple of the mean, with `heads` heads taken at once."""
+    """What the block with the most causal work gets, as a multiple of the mean, with `heads` heads taken at once.
+
+    There must be work: `batch_heads` and `seq_len` are at least 1.
+    """
     row_tiles = math.ceil(seq_len / rows)
     last_row = np.minimum((np.arange(row_tiles) + 1) * rows, seq_len) - 1
     cost = _STARTING + last_row // keys + 1

@@ -1,34 +1,38 @@
 // Attention, forward, for Hopper (sm_90a): O = softmax(Q · Kᵀ · scale + mask) · V and the rows' log-sum-exp.
 //
-// The idea. A softmax subtracts each row's maximum only to stay inside the range of its numbers; the result is the same without.
-// In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So this kernel looks for no maximum, rescales
-// no O, and nothing in its loop waits for a whole row. Rows whose sum left the range (or would have: NaN too) are noted, and after
-// the last tile the block does those again, carefully, as everyone else does always. fp16 has a smaller range: there the first
-// tile's maximum is subtracted throughout.
+// The idea. A softmax subtracts each row's maximum only to stay inside the range of its numbers; the result is the same
+// without. In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So this kernel looks for no
+// maximum and rescales no O, and nothing in its loop waits for a whole row. Rows whose sum left the range are noted (NaN,
+// too), and after its last tile the block does those again, carefully, as other kernels do all. fp16 has a smaller range:
+// there the maximum of the first tile is subtracted throughout.
 //
-// Who does what. One block stays on each SM and takes tile after tile of 64 · WARPGROUPS queries (a persistent grid). One
-// thread of its first warpgroup, the producer, asks TMA for Q, K and V, running ahead into the next tile; that warpgroup hands its
-// registers to the others. Each of the consumers owns 64 queries. Barriers in shared memory say which stage is full and which is free.
+// Who does what. As many blocks as fit stay on an SM and take tile after tile of 64 · WARPGROUPS queries (a persistent grid).
+// One thread of a block's first warpgroup, the producer, asks TMA for Q, K and V, running ahead into the next tile; that
+// warpgroup hands its registers to the others, the consumers, with 64 queries each. Barriers in shared memory say which
+// stage is full and which is free.
 //
-// A consumer goes through tiles of keys from the last one its rows may see to the first. It asks for the scores of a tile and for
-// P · V of the tile before, and computes exponentials as soon as the scores are there, while P · V is under way; with the last P · V
-// of its rows it asks for the first scores of the next rows. Consumers ask in turn, so that the tensor cores have one's products
-// while the other computes exponentials. In registers there are a tile of scores (KEYS / 2), P twice (KEYS / 4 each; once where
-// HEAD_DIM leaves no room) and O (HEAD_DIM / 2).
+// A consumer goes from the last tile of keys that its rows may see to the first. It asks for the scores of a tile and for
+// P · V of the tile before, and computes exponentials as soon as the scores are there, while P · V is under way. Consumers
+// ask in turn, so that the tensor cores have the others' products while one computes exponentials. In registers there are
+// a tile of scores (KEYS / 2), P_COPIES of P (KEYS / 4 each) and O (HEAD_DIM / 2).
+//
+// O leaves through shared memory, from where its queries were, by TMA: nobody waits for it but who wants that place.
 //
 // Padding. Q · Kᵀ goes in steps of 16 columns (72 as 80: TMA fills columns beyond the tensor with zeros), P · V has
 // HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns.
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
-// Order of tiles: as flash_portable's, long ones first, dealt out to and fro.
+// Order of tiles: those of some heads together, so that K and V stay in L2, long ones first, dealt out to and fro.
 
 #include "hopper.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; TURNS 1 if the
-// consumers ask for products in turn;
-// MULTIPLIED of eight exponentials are left to the multiply-adders.
-#define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))    // registers of a block, in those of a warpgroup's thread
+// consumers ask for products in turn; P_COPIES 2 if one P is filled while the other is multiplied; MULTIPLIED of eight
+// exponentials are left to the multiply-adders.
+//
+// A block's registers are what its launch bounds leave each thread, in eights: asking for more than that waits for ever.
+#define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
 #define PRODUCER_REGISTERS 24
 #define CONSUMER_LIMIT ((POOL - PRODUCER_REGISTERS) / WARPGROUPS / 8 * 8)
 #define CONSUMER_REGISTERS (CONSUMER_LIMIT > 240 ? 240 : CONSUMER_LIMIT)
@@ -50,7 +54,7 @@
 #define QUERY_STAGE (BOXES * QUERY_BOX)
 #define NOTES 256                           // words, a bit for each tile that a block does
 #define MINUS_INFINITY __int_as_float(0xff800000)
-// The range in which sums of exponentials are trusted: with P at most its upper end, no product of P and V overflows.
+// The range in which sums of exponentials are trusted. No P is above it, so no P · V overflows while |V| is below 2^67 (bf16).
 #define SUM_MAX (FP16 ? 60000.0f : 0x1p60f)
 #define SUM_MIN (FP16 ? 0x1p-1f : 0x1p-60f)
 
@@ -69,7 +73,7 @@ struct Problem {
 typedef float Scores[KEY_TILES][4];
 typedef unsigned Probabilities[SLICES][4];
 
-// Which rows of which head, and how many tiles of keys they may see, from the last one back to key 0; -1 at the end of the work.
+// Which rows of which head, and the last tile of keys that they may see: from there back to key 0. -1: there is no more work.
 struct Work {
     int head, first_row, last_tile, round;      // the head counts through all batch elements
 };
@@ -278,8 +282,8 @@ struct Consumer {
         reading = -1;
     }
 
-    // P = exp2(s · scale - maximum), and what that adds to the rows' sums. What is masked must become 0 exactly, which only the
-    // special-function unit makes of minus infinity: `WITH_MASK` leaves all to it.
+    // P = exp2(s · scale - maximum), and what that adds to the rows' sums. What is masked must become 0 exactly, which only
+    // the special-function unit makes of minus infinity: `WITH_MASK` leaves all to it.
     template <bool WITH_MASK, int TILES = KEY_TILES> __device__ __forceinline__ void exponentials()
     {
 #pragma unroll
@@ -500,7 +504,8 @@ struct Consumer {
     // All tiles of rows until the end of the work. Those whose sums cannot be trusted are noted, to be done again carefully.
     template <bool CAREFUL> __device__ __forceinline__ void attend()
     {
-        for (bool started = false;; started = true) {
+        bool started = false;
+        for (;; started = true) {
             barrier_wait(at.q_full + 8 * query_slot(), queries.parity);
             const Work work = at.posted(queries.stage);
             if (work.last_tile < 0)
@@ -530,9 +535,14 @@ struct Consumer {
                 store(work);
             queries.next();
         }
-        return_queries();
-        queries.next();     // past the end of the work, whose place is free, too
-        return_queries();
+        if (started)
+            return_queries();
+        if constexpr (!CAREFUL) {
+            queries.next();     // past the end of the first pass, whose place is free, too
+            return_queries();
+            // What the second pass stores again must come after what the first one stored.
+            wait_until_stored();
+        }
     }
 
     // O to where this warp's queries were, and from there to the tensor.

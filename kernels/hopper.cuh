@@ -126,6 +126,12 @@ __device__ __forceinline__ void wait_for_stores()
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
+// Until what this thread's stores of boxes have written can be seen.
+__device__ __forceinline__ void wait_until_stored()
+{
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
 // Two (four) 8 × 8 matrices into shared memory: lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void stmatrix_2(unsigned address, unsigned r0, unsigned r1)
 {
@@ -197,8 +203,8 @@ __device__ __forceinline__ float exp2_by_multiplying(float x)
 // depth of the product eight rows are 1,024 bytes. `box_bytes` is how far the next box is, which matters only where the columns
 // are the product's columns (V) and not its depth (Q, K). Adding n moves the tile by 16 n bytes.
 //
-// A product takes its descriptors from registers of the whole warp. The compiler fills those just before each product, and slowly,
-// unless it knows that all lanes hold the same: the exchange tells it so.
+// A product takes its descriptors from registers of the whole warp. The compiler fills those just before each product, and
+// slowly, unless it knows that all lanes hold the same: the exchange tells it so.
 #define DESCRIPTOR_HIGH "0x40000040"    // 1,024 bytes from eight rows to the next; the 128-byte swizzle
 __device__ __forceinline__ unsigned describe(unsigned address, int box_bytes)
 {
