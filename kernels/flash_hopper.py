@@ -87,7 +87,7 @@ def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_cou
     A block with more queries reads K and V less often; smaller ones are for grids that would leave SMs idle, and for
     short causal rows of a small head_dim, where four consumers on an SM hide what comes between two tiles of rows.
     """
-    if head_dim <= _BOX_COLUMNS and batch_heads * math.ceil(seq_len / 128) < sm_count:
+    if head_dim <= _BOX_COLUMNS and causal and batch_heads * math.ceil(seq_len / 128) < sm_count:
         return Tile(warpgroups=1, blocks=2, turns=False, copies=1)
     if head_dim <= 32 and causal and seq_len <= 2048:
         return Tile(keys=64, blocks=2, copies=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
+import re
 import struct
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -13,11 +14,12 @@ import pytest
 import torch
 
 from kernels import flash_hopper, flash_portable, fused, tensor_map
-from kernels.compiler import KernelError
+from kernels.compiler import FOLDER, KernelError
+from kernels.dealing import heads_at_once
 
 KERNELS = (flash_portable, flash_hopper)
 OUT_AT = {flash_portable: 96, flash_hopper: 384}
-"""Where `struct Problem` has the address of O."""
+"""Where `struct Problem` has the address of O, or a map that begins with it: the one that `no_gpu` makes."""
 
 
 @contextmanager
@@ -31,8 +33,9 @@ def no_gpu():
 
         return SimpleNamespace(launch=launch)
 
-    def heads_map(*asked):
-        return 4 * hashlib.sha256(repr(asked).encode()).digest()
+    def heads_map(actor, dtype, address, *rest):
+        told = hashlib.sha256(repr((actor, dtype, rest)).encode()).digest()
+        return struct.pack("q", address) + 3 * told + bytes(24)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.Tensor, "is_cuda", True)
@@ -152,33 +155,77 @@ def test_the_portable_kernel_is_handed_addresses_strides_and_numbers():
     assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
 
 
-def test_hoppers_kernel_is_handed_maps_of_q_k_and_v_in_boxes_that_it_asks_for(monkeypatch):
+def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(monkeypatch):
     shape = (2, 3, 130, 72)
-    q, k, v = (stored(shape, how) for how in ("packed", "dense", "dense"))
+    q, k, v, out = (stored(shape, how) for how in ("packed", "dense", "dense", "dense"))
+    lse = torch.zeros(shape[:3])
     asked = []
     with no_gpu() as noted:
         monkeypatch.setattr(
             flash_hopper, "heads_map", lambda *of: asked.append(of) or bytes([len(asked)]) * 128
         )
-        for _ in range(2):
-            out = flash_hopper.forward(q, k, v, causal=False)
-    keys = flash_hopper.tile_for(72, 6, 130, 132).keys
-    of_q, of_k = (2 * 130 * 3 * 3 * 72, 2 * 72, 2 * 3 * 3 * 72), (2 * 3 * 130 * 72, 2 * 130 * 72, 2 * 72)
-    boxes = [(q, of_q, 64), (k, of_k, keys), (v, of_k, keys)]
+        for _ in range(2):  # the same addresses again are not described again
+            assert flash_hopper.forward(q, k, v, causal=True, out=out, lse=lse) is out
+    tile = flash_hopper.tile_for(72, 6, 130, True, 132)
+    of_q, of_other = (2 * 130 * 3 * 3 * 72, 2 * 72, 2 * 3 * 3 * 72), (2 * 3 * 130 * 72, 2 * 130 * 72, 2 * 72)
+    rows = (64, tile.keys, tile.keys, 16)
+    boxes = zip((q, k, v, out), (of_q, of_other, of_other, of_other), rows, strict=True)
     maker = ("flash_hopper", torch.bfloat16)
     assert asked == [(*maker, x.data_ptr(), shape, strides, rows, 64) for x, strides, rows in boxes]
-    problem = noted[-1][-1]
+    build, shared_bytes, grid, block, problem = noted[0]
+    assert noted[1] == noted[0]
+    assert build == str(tile.build(72, torch.bfloat16))
+    row_tiles = math.ceil(130 / tile.rows)
+    assert (shared_bytes, grid, block) == (tile.shared_bytes(72), 6 * row_tiles, tile.threads)
     assert len(problem) % 64 == 0  # as the maps are aligned, so is the structure
-    assert problem[:384] == bytes([1]) * 128 + bytes([2]) * 128 + bytes([3]) * 128
-    strides = (2 * 3 * 130 * 72, 2 * 72, 2 * 3 * 72)
-    assert struct.unpack_from("5q", problem, 384) == (out.data_ptr(), *strides, 0)
+    assert problem[:512] == b"".join(bytes([i]) * 128 for i in (1, 2, 3, 4))
+    at_lse, *counts, scale = struct.unpack_from("q6if", problem, 512)
+    group = heads_at_once(6, 130, 72, True, tile.rows, tile.keys, grid)
+    assert (at_lse, counts) == (lse.data_ptr(), [3, 6, 130, row_tiles, group, 1])
+    assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
 
 
-def test_nothing_is_launched_for_nothing():
-    empty = torch.zeros(2, 3, 0, 64, dtype=torch.bfloat16)
+@pytest.mark.parametrize("name", ["q", "k", "v", "out"])
+def test_a_tensor_at_another_address_gets_a_map_of_its_own(name):
+    tensors = {name: stored(SHAPE, "dense") for name in ("q", "k", "v", "out")}
+    moved = tensors | {name: stored(SHAPE, "dense")}
+    with no_gpu() as noted:
+        for call in (tensors, moved, tensors):
+            flash_hopper.forward(**call, causal=True)
+    assert noted[0] == noted[2]
+    for call, (*_, problem) in zip((tensors, moved), noted, strict=False):
+        at = [struct.unpack_from("q", problem, 128 * i)[0] for i in range(4)]
+        assert at == [tensor.data_ptr() for tensor in call.values()]
+
+
+@pytest.mark.parametrize(("batch_heads", "seq_len"), [(1, 64), (12, 1024), (384, 1024), (3000, 130)])
+def test_hoppers_blocks_are_no_more_than_have_room_nor_than_there_is_work_for(batch_heads, seq_len):
+    x = torch.zeros(1, batch_heads, seq_len, 8, dtype=torch.bfloat16)
+    with no_gpu() as noted:
+        flash_hopper.forward(x, x, x, causal=True)
+    tile = flash_hopper.tile_for(8, batch_heads, seq_len, True, 132)
+    tiles = batch_heads * math.ceil(seq_len / tile.rows)
+    assert noted[0][2] == min(tiles, 132 * tile.blocks)
+
+
+def test_a_block_gets_no_more_tiles_than_it_has_bits_to_note_them_in():
+    (words,) = re.findall(r"#define NOTES (\d+)", (FOLDER / "flash_hopper.cu").read_text())
+    layout = fused.Layout(2, 10**6, 200, 8, torch.bfloat16, 0, True, ((0, 0, 0),) * 4)
+    with no_gpu():
+        launch = flash_hopper._plan(layout, None)
+    row_tiles = math.ceil(200 / flash_hopper.tile_for(8, 2 * 10**6, 200, True, 132).rows)
+    assert launch.grid > 132 * 2
+    assert math.ceil(2 * 10**6 * row_tiles / launch.grid) <= 32 * int(words)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(2, 3, 0, 64), (0, 3, 130, 64), (2, 0, 130, 64)], ids=str)
+@pytest.mark.parametrize("causal", [True, False])
+def test_nothing_is_launched_for_nothing(shape, causal):
+    empty = torch.zeros(shape, dtype=torch.bfloat16)
     with no_gpu() as noted:
         for module in KERNELS:
-            assert module.forward(empty, empty, empty, causal=True).shape == empty.shape
+            assert module.forward(empty, empty, empty, causal=causal).shape == empty.shape
     assert noted == []
 
 

@@ -31,15 +31,17 @@ extern "C" __global__ void __launch_bounds__(384, 2) greedy(float* x)
 
 
 def builds_of_hopper() -> list[Build]:
-    """What `tile_for` may choose on an H200, of each tile the build for these head_dims."""
-    shapes = [
-        (head_dim, batch_heads, seq_len)
-        for head_dim in (32, 64, 72, 128)
-        for batch_heads in (1, 12, 24, 48, 96, 384, 3000)
-        for seq_len in (1, 64, 128, 256, 1024, 4096, 16384)
+    """What `tile_for` may choose on an H200: of each tile the builds for the smallest and largest head_dim it is for."""
+    chosen: dict[flash_hopper.Tile, list[int]] = {}
+    for head_dim in flash_hopper.HEAD_DIMS:
+        for batch_heads in (1, 12, 24, 48, 96, 384, 3000):
+            for seq_len in (1, 64, 128, 256, 1024, 4096, 16384):
+                for causal in (True, False):
+                    tile = flash_hopper.tile_for(head_dim, batch_heads, seq_len, causal, 132)
+                    chosen.setdefault(tile, []).append(head_dim)
+    return [
+        tile.build(head_dim, torch.bfloat16) for tile, of in chosen.items() for head_dim in {min(of), max(of)}
     ]
-    chosen = dict.fromkeys((flash_hopper.tile_for(*shape, 132), shape[0]) for shape in shapes)
-    return [tile.build(head_dim, torch.bfloat16) for tile, head_dim in chosen]
 
 
 def ptx_of(build: Build) -> str:
