@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(384, 2) greedy(float* x)
 
 
 def builds_of_hopper() -> list[Build]:
-    """What `tile_for` may choose on an H200: of each tile the builds for the smallest and largest head_dim it is for."""
+    """Of each tile that `tile_for` may choose on an H200, the builds for the smallest and the largest head_dim."""
     chosen: dict[flash_hopper.Tile, list[int]] = {}
     for head_dim in flash_hopper.HEAD_DIMS:
         for batch_heads in (1, 12, 24, 48, 96, 384, 3000):
