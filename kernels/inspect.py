@@ -22,6 +22,7 @@ _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) 
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _TENSOR = re.compile(r"\b(HMMA|HGMMA)\.")
+_WAITS = re.compile(r"\(C75\d\d\) (.*\bwgmma\b.*\b(?:serialized|injected)\b.*)")
 _DISASSEMBLER = "pip install 'nvidia-cuda-nvdisasm==13.*'"
 
 
@@ -31,7 +32,8 @@ class Resources:
 
     `stack_bytes` and `spilled_bytes` are of each thread's slow local memory, `shared_bytes` the block's static shared
     memory (dynamic memory is the launch's to say). `tensor_instructions` are counts in the machine code, HMMA and
-    HGMMA; None if there is no disassembler.
+    HGMMA; None if there is no disassembler. `waits` is what the assembler says of products (wgmma) of the build that it
+    could not leave under way: it made each wait for the one before, or put in a wait of its own.
     """
 
     kernel: str
@@ -42,6 +44,7 @@ class Resources:
     spilled_bytes: int
     shared_bytes: int
     tensor_instructions: dict[str, int] | None
+    waits: tuple[str, ...]
 
 
 def catalogue() -> Iterator[Build]:
@@ -86,6 +89,7 @@ def _resources(
             spilled_bytes=max(stored, loaded),
             shared_bytes=int(shared[1]) if shared else 0,
             tensor_instructions=None if counts is None else counts.get(kernel, {}),
+            waits=tuple(_WAITS.findall(binary.log)),
         )
 
 

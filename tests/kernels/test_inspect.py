@@ -25,12 +25,34 @@ extern "C" __global__ void __launch_bounds__(1024) greedy(float* x)
 """
 
 
+IMPATIENT = """
+__device__ void product(float (&s)[4], unsigned long long a, unsigned long long b)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) : "l"(a), "l"(b));
+}
+__device__ __noinline__ void called(float (&s)[4], unsigned long long a, unsigned long long b) { product(s, a, b); }
+
+extern "C" __global__ void __launch_bounds__(128) impatient(float* x, unsigned long long a, unsigned long long b)
+{
+    float s[4] = {};
+    asm volatile("wgmma.fence.sync.aligned;");
+    PRODUCT(s, a, b);
+    asm volatile("wgmma.commit_group.sync.aligned;");
+    EARLY;
+    asm volatile("wgmma.wait_group.sync.aligned 0;");
+    x[threadIdx.x] = s[0];
+}
+"""
+
+
 @pytest.mark.parametrize("build", list(catalogue()), ids=str)
-def test_no_kernel_spills_on_any_architecture(build, nvrtc):
+def test_no_kernel_spills_and_no_product_is_made_to_wait_on_any_architecture(build, nvrtc):
     found = inspect(build)
     assert {resources.architecture for resources in found} == set(build.architectures)
     assert {(r.kernel, r.architecture): r.spilled_bytes for r in found if r.spilled_bytes} == {}
     assert {(r.kernel, r.architecture): r.stack_bytes for r in found if r.stack_bytes} == {}
+    assert [waits for r in found for waits in r.waits] == []
 
 
 def test_the_fused_kernels_use_the_tensor_cores_and_the_lessons_does_not(nvrtc):
@@ -51,6 +73,27 @@ def test_a_spill_is_found(tmp_path, nvrtc):
     found = inspect(Build(file))
     assert [resources.architecture for resources in found] == list(ARCHITECTURES)
     assert all(resources.spilled_bytes > 0 and resources.registers == 64 for resources in found)
+
+
+@pytest.mark.parametrize(
+    ("product", "early", "waits"),
+    [
+        ("product", "", []),
+        (
+            "called",
+            "",
+            ["wgmma.mma_async instructions are serialized due to wgmma pipeline crossing function"],
+        ),
+        ("product", "x[threadIdx.x] = s[0]", ["wgmma.wait_group is injected"]),
+    ],
+    ids=["nothing", "a call", "an early read"],
+)
+def test_a_product_that_the_compiler_makes_wait_is_found(tmp_path, nvrtc, product, early, waits):
+    file = tmp_path / "impatient.cu"
+    file.write_text(IMPATIENT.replace("PRODUCT", product).replace("EARLY", early))
+    (found,) = inspect(Build(file, architectures=("sm_90a",)))
+    assert all(any(wait in sentence for sentence in found.waits) for wait in waits)
+    assert bool(found.waits) is bool(waits)
 
 
 DOCTOR = """

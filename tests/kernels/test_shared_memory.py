@@ -1,0 +1,63 @@
+"""What flash_hopper asks of shared memory: never more than a Hopper SM has, or nothing would launch."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kernels import flash_hopper
+from kernels.compiler import FOLDER
+
+KIB = 1024
+OF_A_BLOCK, OF_AN_SM, RESERVED = 227 * KIB, 228 * KIB, 1 * KIB
+"""What compute capability 9.0 lets a block ask for, what an SM has, and what the driver takes for each block on it."""
+THREADS_OF_AN_SM = 2048
+BATCH_HEADS = sorted({round(1.25**i) for i in range(36)} | {132, 264, 528, 3000})
+SEQ_LENS = sorted({round(1.25**i) for i in range(43)} | {64, 65, 128, 129, 192, 193, 1024, 2048, 2049, 16384})
+
+
+def tiles_chosen(head_dim):
+    """Every tile that `tile_for` gives a head_dim, for any number of heads, length and mask; a dtype changes none."""
+    return {
+        flash_hopper.tile_for(head_dim, batch_heads, seq_len, causal, sm_count)
+        for batch_heads in BATCH_HEADS
+        for seq_len in SEQ_LENS
+        for causal in (True, False)
+        for sm_count in (114, 132)
+    }
+
+
+@pytest.mark.parametrize("head_dim", flash_hopper.HEAD_DIMS)
+def test_no_tile_asks_for_more_than_a_block_may_have_or_its_blocks_find_on_an_sm(head_dim):
+    tiles = tiles_chosen(head_dim)
+    assert tiles
+    for tile in tiles:
+        asked = tile.shared_bytes(head_dim)
+        assert asked <= OF_A_BLOCK, tile
+        assert tile.blocks * (asked + RESERVED) <= OF_AN_SM, tile
+        assert tile.blocks * tile.threads <= THREADS_OF_AN_SM, tile
+
+
+def test_shared_memory_holds_stages_barriers_notes_and_what_aligning_costs():
+    row = 2 * 64  # bytes of a box's row
+    queries, keys, values = 2 * 128 * row, 2 * 128 * row, 3 * 128 * row
+    barriers = 8 * (2 * 2 * 2 + 2 * 2 + 2 * 3 + 1)
+    beside = 2 * 16 + barriers + 1024 + 1024
+    tile = flash_hopper.Tile(warpgroups=2, keys=128, copies=2)
+    assert tile.shared_bytes(64) == queries + keys + values + beside
+    assert (
+        tile.shared_bytes(72) == 2 * (queries + keys + values) + beside
+    )  # two boxes, the second nearly empty
+    narrow = flash_hopper.Tile(warpgroups=1, keys=64, copies=1)
+    assert narrow.shared_bytes(8) == (2 * 64 + 4 * 64) * row + 2 * 16 + 8 * (4 + 4 + 4 + 1) + 2048
+
+
+def test_the_kernel_has_as_many_stages_and_notes_as_it_is_given_room_for():
+    source = (FOLDER / "flash_hopper.cu").read_text()
+    stages = dict(re.findall(r"#define (\w+_STAGES|NOTES) +(.*?) *(?://.*)?\n", source))
+    assert stages["Q_STAGES"] == str(flash_hopper._QUERY_STAGES)
+    assert stages["K_STAGES"] == str(flash_hopper._KEY_STAGES)
+    assert stages["V_STAGES"] == "(P_COPIES + 1)"
+    assert 4 * int(stages["NOTES"]) == flash_hopper._NOTE_BYTES
+    assert 32 * int(stages["NOTES"]) == flash_hopper._MOST_ROUNDS
