@@ -2,9 +2,10 @@
 //
 // The idea. A softmax subtracts each row's maximum only to stay inside the range of its numbers; the result is the same
 // without. In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So this kernel looks for no
-// maximum and rescales no O, and nothing in its loop waits for a whole row. Rows whose sum left the range are noted (NaN,
-// too), and after its last tile the block does those again, carefully, as other kernels do all. fp16 has a smaller range:
-// there the maximum of the first tile is subtracted throughout.
+// maximum and rescales no O, and nothing in its loop waits for a whole row. Tiles with a row whose sum left the range are
+// noted (NaN, too), and after its last tile the block goes through those again, carefully, as other kernels do through all,
+// and overwrites such rows, no others: which keys a row's neighbours see does not show in it. fp16 has a smaller range: there
+// the maximum of the first tile is subtracted throughout.
 //
 // Who does what. As many blocks as fit stay on an SM and take tile after tile of 64 · WARPGROUPS queries (a persistent grid).
 // One thread of a block's first warpgroup, the producer, asks TMA for Q, K and V, running ahead into the next tile; that
@@ -54,12 +55,15 @@
 #define QUERY_STAGE (BOXES * QUERY_BOX)
 #define NOTES 256                           // words, a bit for each tile that a block does
 #define MINUS_INFINITY __int_as_float(0xff800000)
-// The range in which sums of exponentials are trusted. No P is above it, so no P · V overflows while |V| is below 2^67 (bf16).
-#define SUM_MAX (FP16 ? 60000.0f : 0x1p60f)
-#define SUM_MIN (FP16 ? 0x1p-1f : 0x1p-60f)
+// The powers of two between which sums of exponentials are trusted. No P is above them, so no P · V overflows while |V| is
+// below 2^67 (bf16).
+#define LOG_MAX (FP16 ? 15.0f : 60.0f)
+#define LOG_MIN (FP16 ? -1.0f : -60.0f)
 
 struct Problem {
     TensorMap q, k, v, out; // [batch, head, row, HEAD_DIM]; boxes of 64 rows for q, KEYS for k and v, 16 for out
+    char* out_data;         // and the strides of out, in bytes; its last dimension is dense
+    long long out_batch, out_head, out_row;
     float* lse;             // [batch, head, seq_len], natural logarithm; null if not wanted
     int heads;              // of one batch element
     int batch_heads;        // in all
@@ -211,6 +215,7 @@ struct Consumer {
     Ring<V_STAGES> values;          // the tile that P belongs to
     int reading = -1;               // the stage of V that the last P · V may still read
     float maximum[2], sum[2];
+    float reference[2] = {};        // what the first pass subtracted; for the second one
     float o[COLUMN_TILES][4];
     Scores s;
     Probabilities p[P_COPIES];
@@ -364,6 +369,7 @@ struct Consumer {
     // Where the queries before these were, O has been read from, or will be in a moment.
     __device__ __forceinline__ void return_queries() const
     {
+        __syncwarp();       // all lanes have read what was posted there
         if (threadIdx.x % 32 == 0) {
             wait_for_stores();
             barrier_arrive(at.q_free + 8 * (queries.before() * WARPGROUPS + index));
@@ -468,6 +474,8 @@ struct Consumer {
             release_keys();
             mask(tile, first_row);
             raise_maximum();
+            if (FP16 && tile == first)
+                reference[0] = maximum[0], reference[1] = maximum[1];
             exponentials<true>();
             pack_probabilities(p[0]);
             await_values();
@@ -496,12 +504,14 @@ struct Consumer {
         }
     }
 
-    __device__ __forceinline__ bool trusted() const
+    // Whether 2^reference is so far from a row's numbers that the first pass cannot be trusted with it.
+    __device__ __forceinline__ bool trusted(int half, float reference) const
     {
-        return fminf(sum[0], sum[1]) >= SUM_MIN && sum[0] <= SUM_MAX && sum[1] <= SUM_MAX;
+        const float log_sum = maximum[half] - reference + log2f(sum[half]);
+        return log_sum >= LOG_MIN && log_sum <= LOG_MAX;        // false for NaN
     }
 
-    // All tiles of rows until the end of the work. Those whose sums cannot be trusted are noted, to be done again carefully.
+    // All tiles of rows until the end of the work. Those with a row that is in doubt are noted, to be gone through again.
     template <bool CAREFUL> __device__ __forceinline__ void attend()
     {
         bool started = false;
@@ -527,12 +537,15 @@ struct Consumer {
             else
                 stream(first, work.first_row, started);
             add_up_sums();
-            // All warps' products have read Q before its place is taken by O.
-            if (any_of_warpgroup(NAMED_VOTE + index, !(CAREFUL || trusted()))) {
-                if (threadIdx.x % 128 == 0)
+            if constexpr (CAREFUL)
+                overwrite(work);
+            else {
+                const bool doubtful = !(trusted(0, maximum[0]) && trusted(1, maximum[1]));
+                // All warps' products have read Q before its place is taken by O.
+                if (any_of_warpgroup(NAMED_VOTE + index, doubtful) && threadIdx.x % 128 == 0)
                     at.note(work.round);
-            } else
                 store(work);
+            }
             queries.next();
         }
         if (started)
@@ -571,14 +584,35 @@ struct Consumer {
                           work.head % problem.heads, work.head / problem.heads);
             commit_stores();
         }
-        if (problem.lse != nullptr && t == 0)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int row = work.first_row + row_in_tile + 8 * half;
-                if (row < problem.seq_len)
-                    problem.lse[(long long)work.head * problem.seq_len + row] =
-                        (maximum[half] + log2f(sum[half])) * 0.6931471805599453f;
-            }
+        for (int half = 0; half < 2; ++half)
+            store_lse(work, half);
+    }
+
+    // The rows, and no others, that the first pass cannot be trusted with.
+    __device__ __forceinline__ void overwrite(const Work& work) const
+    {
+        char* const head = problem.out_data + work.head / problem.heads * problem.out_batch
+            + work.head % problem.heads * problem.out_head;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int row = work.first_row + row_in_tile + 8 * half;
+            if (row >= problem.seq_len || trusted(half, reference[half]))
+                continue;
+            const float inverse = 1.0f / sum[half];
+#pragma unroll
+            for (int j = 0; j < COLUMN_TILES; ++j)
+                *(unsigned*)(head + row * problem.out_row + 16 * j + 4 * t) =
+                    pack(o[j][2 * half] * inverse, o[j][2 * half + 1] * inverse);
+            store_lse(work, half);
+        }
+    }
+
+    __device__ __forceinline__ void store_lse(const Work& work, int half) const
+    {
+        const int row = work.first_row + row_in_tile + 8 * half;
+        if (problem.lse != nullptr && t == 0 && row < problem.seq_len)
+            problem.lse[(long long)work.head * problem.seq_len + row] = (maximum[half] + log2f(sum[half])) * 0.6931471805599453f;
     }
 };
 

@@ -27,8 +27,8 @@ HEAD_DIMS = tuple(range(8, 129, 8))
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
-_FORMAT = struct.Struct("512sq28s28x")
-"""`struct Problem`: tensor maps of q, k, v and out, lse's address, numbers; 64-byte aligned."""
+_FORMAT = struct.Struct("512sq24sq28s60x")
+"""`struct Problem`: maps of q, k, v and out; out's address and strides; lse's address; numbers; 64-byte aligned."""
 _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
 """Kept of one layout."""
@@ -151,12 +151,13 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     grid = min(tiles, max(tile.blocks * sm_count, math.ceil(tiles / _MOST_ROUNDS)))
     group = heads_at_once(batch_heads, seq_len, head_dim, layout.causal, tile.rows, tile.keys, max(1, grid))
     numbers = layout.numbers(row_tiles, group)
+    of_out = layout.packed_strides()[3]
     # Encoding takes longer than the rest of a launch, and a model's tensors come back to the same addresses.
     maps = functools.lru_cache(_MOST_MAPS)(functools.partial(_maps, layout, tile.keys))
 
     def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
         packed = _Problem()
-        _FORMAT.pack_into(packed, 0, maps(q, k, v, out), lse, numbers)
+        _FORMAT.pack_into(packed, 0, maps(q, k, v, out), out, of_out, lse, numbers)
         return packed
 
     kernel = _kernel(tile, head_dim, layout.dtype, layout.device)

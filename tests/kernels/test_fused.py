@@ -18,7 +18,7 @@ from kernels.compiler import FOLDER, KernelError
 from kernels.dealing import heads_at_once
 
 KERNELS = (flash_portable, flash_hopper)
-OUT_AT = {flash_portable: 96, flash_hopper: 384}
+OUT_AT = {flash_portable: (96,), flash_hopper: (384, 512)}
 """Where `struct Problem` has the address of O, or a map that begins with it: the one that `no_gpu` makes."""
 
 
@@ -71,11 +71,11 @@ def outcome(module, noted, call):
         result = module.forward(q, k, v, causal=causal, out=out, lse=lse, tile=tile)
     except KernelError as error:
         return str(error)
-    at = OUT_AT[module]
     for launch in noted:
-        assert struct.unpack_from("q", launch[-1], at) == (result.data_ptr(),)
-        if out is None:
-            launch[-1] = launch[-1][:at] + launch[-1][at + 8 :]
+        for at in OUT_AT[module]:
+            assert struct.unpack_from("q", launch[-1], at) == (result.data_ptr(),)
+            if out is None:
+                launch[-1] = launch[-1][:at] + bytes(8) + launch[-1][at + 8 :]
     return [tuple(launch) for launch in noted], result.shape, result.stride(), result.dtype
 
 
@@ -179,9 +179,11 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
     assert (shared_bytes, grid, block) == (tile.shared_bytes(72), 6 * row_tiles, tile.threads)
     assert len(problem) % 64 == 0  # as the maps are aligned, so is the structure
     assert problem[:512] == b"".join(bytes([i]) * 128 for i in (1, 2, 3, 4))
-    at_lse, *counts, scale = struct.unpack_from("q6if", problem, 512)
+    at_out, *of_out, at_lse = struct.unpack_from("5q", problem, 512)
+    assert (at_out, tuple(of_out), at_lse) == (out.data_ptr(), of_other, lse.data_ptr())
+    *counts, scale = struct.unpack_from("6if", problem, 552)
     group = heads_at_once(6, 130, 72, True, tile.rows, tile.keys, grid)
-    assert (at_lse, counts) == (lse.data_ptr(), [3, 6, 130, row_tiles, group, 1])
+    assert counts == [3, 6, 130, row_tiles, group, 1]
     assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
 
 
@@ -265,6 +267,7 @@ class FakeDriver:
 def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
     driver = FakeDriver()
     monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    monkeypatch.setattr(tensor_map, "_make_context_current", lambda: None)
     made = tensor_map.heads_map("mine", torch.float16, 4096, (2, 3, 5, 72), (2160, 720, 144), 64, 32)
     assert driver.asked == (4, 4096, [72, 5, 3, 2], [144, 720, 2160], [32, 64, 1, 1])
     assert made == bytes([42]) * 128
@@ -273,6 +276,7 @@ def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
 def test_one_element_has_no_stride_and_an_expanded_dimension_has_none_but_0(monkeypatch):
     driver = FakeDriver(status=1)
     monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    monkeypatch.setattr(tensor_map, "_make_context_current", lambda: None)
     with pytest.raises(
         KernelError, match=r"mine: the driver makes no tensor map .* a contiguous copy would do"
     ):
