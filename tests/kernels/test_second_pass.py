@@ -72,6 +72,24 @@ def test_far_rows_change_no_bit_of_other_heads(kernel, dtype):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("head_dim", [32, 64, 72, 128])
+def test_hoppers_second_pass_changes_no_bit_of_rows_beside_far_ones(head_dim, dtype):
+    forward = usable(flash_hopper)
+    for seq_len in (65, 193, 1025):
+        shape = (6, 12, seq_len)
+        q, k, v = inputs((*shape, head_dim), dtype)
+        factor = mixed(shape)[..., 0].cuda()
+        for causal in (True, False):
+            lse, lse_before = torch.empty(2, *shape, device="cuda")
+            before = forward(q, k, v, causal=causal, lse=lse_before)
+            after = forward(q * factor[..., None].to(q), k, v, causal=causal, lse=lse)
+            near = factor == 1
+            assert torch.equal(after[near], before[near])
+            assert torch.equal(lse[near], lse_before[near])
+
+
+@pytest.mark.gpu
 @both_kernels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("head_dim", [32, 64, 72, 128])
