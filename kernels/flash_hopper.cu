@@ -131,7 +131,7 @@ struct Layout {
     __device__ __forceinline__ void init_barriers() const
     {
         for (int i = 0; i < Q_STAGES * WARPGROUPS; ++i)
-            barrier_init(q_full + 8 * i, 1), barrier_init(q_free + 8 * i, 4);
+            barrier_init(q_full + 8 * i, 1), barrier_init(q_free + 8 * i, 128);
         for (int i = 0; i < K_STAGES; ++i)
             barrier_init(k_full + 8 * i, 1), barrier_init(k_free + 8 * i, 4 * WARPGROUPS);
         for (int i = 0; i < V_STAGES; ++i)
@@ -366,14 +366,13 @@ struct Consumer {
         values.next();
     }
 
-    // Where the queries before these were, O has been read from, or will be in a moment.
+    // Where the queries before these were, O has been read from, or will be in a moment; and every thread has read what was
+    // posted there.
     __device__ __forceinline__ void return_queries() const
     {
-        __syncwarp();       // all lanes have read what was posted there
-        if (threadIdx.x % 32 == 0) {
+        if (threadIdx.x % 32 == 0)
             wait_for_stores();
-            barrier_arrive(at.q_free + 8 * (queries.before() * WARPGROUPS + index));
-        }
+        barrier_arrive(at.q_free + 8 * (queries.before() * WARPGROUPS + index));
     }
 
     // P of the rows' first tile, the only one that may need a mask.
