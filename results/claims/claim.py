@@ -1,0 +1,120 @@
+"""What a claim is, and what judging one yields.
+
+A claim is taken apart into *parts*, each a statement that one number decides. A part `holds` where the number's whole
+99 % interval lies on the claim's side of a margin declared beforehand, `fails` where it lies on the other side, and is
+`undecided` where it straddles it; `missing` says in words what was not measured. A claim is then
+
+    supported       every part holds
+    refuted         at least one part fails and none holds
+    partly          anything between, also where a part that holds stands beside one that nobody measured
+    not measurable  no part holds and none fails
+
+Nothing counts as held for want of evidence, and no interval is narrowed because several parts are judged: all of them
+must hold for a claim to be supported, which no multiplicity makes easier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from results.claims.evidence import Evidence
+
+CONFIDENCE = 0.99
+"""Of every interval that decides a part: there is a single look."""
+
+
+class Answer(StrEnum):
+    """What the evidence says of one part."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    MISSING = "missing"
+
+
+class Judgement(StrEnum):
+    """What is said of a claim."""
+
+    SUPPORTED = "supported"
+    PARTLY = "partly"
+    REFUTED = "refuted"
+    NOT_MEASURABLE = "not measurable here"
+
+
+class Unit(StrEnum):
+    """What a part's number is: a ratio, a share, a count, a difference of losses in nats."""
+
+    TIMES = "times"
+    SHARE = "share"
+    COUNT = "count"
+    NATS = "nats"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A measured value with its 99 % interval; an exact one has neither bound."""
+
+    value: float
+    unit: Unit
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One statement of a claim. `says` is what was found, `{}` in it the number's place; `rule` decided it.
+
+    `reason` tells why a part is undecided or missing.
+    """
+
+    says: str
+    answer: Answer
+    rule: str
+    number: Number | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """Cases that a claim wants timed, as the options of `run`; an empty tuple leaves the device's default."""
+
+    stages: tuple[str, ...]
+    variants: tuple[str, ...] = ()
+    d_model: tuple[int, ...] = ()
+    n_head: tuple[int, ...] = ()
+    head_dim: tuple[int, ...] = ()
+    masks: tuple[str, ...] = ()
+    counters: bool = False
+
+    def command(self) -> str:
+        """The command that measures them."""
+        options = {
+            "stage": self.stages,
+            "variant": self.variants,
+            "d-model": self.d_model,
+            "n-head": self.n_head,
+            "head-dim": self.head_dim,
+            "mask": self.masks,
+        }
+        chosen = [f"--{name} {','.join(map(str, values))}" for name, values in options.items() if values]
+        return " ".join(["python -m harness run", *chosen, *(["--counters ncu"] if self.counters else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the lesson, the experiment that could refute it, and how it is judged.
+
+    `cases` are timed on the device, `trials` names experiments of `results.claims.observed` that a process of its own
+    makes on the CPU. `rule` is the rule and its margin in words, `parts` applies it.
+    """
+
+    id: str
+    words: str
+    rule: str
+    parts: Callable[[Evidence], list[Part]]
+    cases: tuple[Cases, ...] = ()
+    trials: tuple[str, ...] = field(default=())

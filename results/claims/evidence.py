@@ -1,0 +1,186 @@
+"""What a stored run holds that claims ask for: times of cases, figures of records, experiments beside them.
+
+A replicate is a fresh process that measured every group, so the times of two cases are paired by replicate: what both
+owe to that process (heat, clocks, neighbours) falls out of their ratio, whose logs give the t interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from results.claims.claim import CONFIDENCE, Number, Unit
+from results.claims.observed import Observed, load
+from results.medians import medians, why_no_time
+from results.ranking import HEADLINE_MODES
+from results.schema import Outcome
+from results.statistics import t_quantile
+from results.verdict import interval, log_ratios
+from results.words import ended
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from results.medians import Medians
+    from results.ranking import Standing
+    from results.run import Run
+    from results.schema import Case
+
+FORWARD = "forward"
+
+Named = tuple[str, str]
+"""A stage and one of its variants."""
+
+
+class Place(NamedTuple):
+    """The shape that cases of several stages share."""
+
+    batch: int
+    seq_len: int
+    d_model: int
+    n_head: int
+    causal: bool
+    dtype: str
+
+    def __str__(self) -> str:
+        mask = "" if self.causal else ", no mask"
+        return f"batch {self.batch} × {self.seq_len:,} tokens{mask}, {self.dtype}"
+
+
+@dataclass
+class Evidence:
+    """A run and its experiments, as claims look at them."""
+
+    run: Run
+    observed: Observed
+    _standings: dict[tuple[Named, Place], Standing] = field(init=False, repr=False)
+    _times: dict[Case, Medians] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._standings = {
+            ((one.record.case.stage, one.variant), place_of(one.record.case)): one
+            for one in self.run.standings()
+            if one.record.case.direction == FORWARD
+        }
+        self._times = medians(self.run.trials)
+
+    @classmethod
+    def of(cls, run: Run) -> Evidence:
+        """A run with the experiments stored beside it.
+
+        Raises:
+            StoreError: their file cannot be read.
+        """
+        return cls(run, load(run.path))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the run was on a GPU."""
+        return bool(self.run.manifest.environment.get("gpu"))
+
+    @property
+    def machine(self) -> str:
+        """The GPU's name, or the CPU's."""
+        environment = self.run.manifest.environment
+        found = environment.get("gpu") or environment.get("cpu")
+        return str(found.get("name")) if isinstance(found, dict) else "an unknown device"
+
+    @property
+    def sm_count(self) -> int | None:
+        """The GPU's multiprocessors, where the run knows them."""
+        gpu = self.run.manifest.environment.get("gpu")
+        count = gpu.get("sm_count") if isinstance(gpu, dict) else None
+        return count if isinstance(count, int) and count > 0 else None
+
+    def places(
+        self, needs: Iterable[Named], d_model: int | None = None, n_head: int | None = None
+    ) -> list[Place]:
+        """The shapes at which each of these has a time, in order; of one width and number of heads, if named."""
+        held = [{place for named, place in self._standings if named == one} for one in needs]
+        both = sorted(set.intersection(*held)) if held else []
+        return [
+            place
+            for place in both
+            if d_model in (None, place.d_model) and n_head in (None, place.n_head)
+            if all(self.standing(one, place) for one in needs)
+        ]
+
+    def variants(self, stage: str) -> list[str]:
+        """The variants of a stage that have a time anywhere, by name."""
+        return sorted({named[1] for named, place in self._standings if named[0] == stage and self.standing(named, place)})
+
+    def standing(self, named: Named, place: Place) -> Standing | None:
+        """A case that is ok, or None."""
+        found = self._standings.get((named, place))
+        return found if found and found.outcome is Outcome.OK and not found.implausible else None
+
+    def why_missing(self, needs: Iterable[Named], d_model: int | None = None, n_head: int | None = None) -> str:
+        """Why `places` finds none: how the first of the cases ended that the run has, or that it has none."""
+        for one in needs:
+            of_one = [
+                found
+                for (named, place), found in self._standings.items()
+                if named == one and d_model in (None, place.d_model) and n_head in (None, place.n_head)
+            ]
+            if not of_one:
+                return f"the run has no {'/'.join(one)}"
+            if not any(found.outcome is Outcome.OK for found in of_one):
+                return f"{'/'.join(one)} is {ended(of_one[0].record)}"
+        return "the run has no shape at which all of them have a time"
+
+    def ratio(
+        self, over: Sequence[Named], under: Sequence[Named], place: Place, mode: str | None = None,
+        under_place: Place | None = None,
+    ) -> Number | str:  # fmt: skip
+        """Σ times of `over` ÷ Σ times of `under`, with its interval; or in words why there is none.
+
+        In the `mode` that is named, else in the first of isolated, eager and graph that all of them have. `under` is
+        looked up at `under_place` where that is given.
+        """
+        sides = [
+            [self._standings.get((one, at)) for one in names]
+            for names, at in ((over, place), (under, under_place or place))
+        ]
+        found = [one for side in sides for one in side if one is not None]
+        if len(found) < len(over) + len(under):
+            return "not all of these cases are in the run"
+        if len({one.record.run_id for one in found}) > 1:
+            return "they were measured in different runs, whose processes do not pair"
+        times = [self._times.get(one.record.case, {}) for one in found]
+        modes = [mode] if mode else [one for one in HEADLINE_MODES if all(one in of for of in times)]
+        if not modes or not all(modes[0] in of for of in times):
+            return f"not all of them have a time in {mode or 'one mode'}"
+        return _paired([of[modes[0]] for of in times], len(over))
+
+
+def place_of(case: Case) -> Place:
+    """The case's shape."""
+    return Place(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype)
+
+
+def mean_interval(values: Sequence[float], unit: Unit) -> Number | str:
+    """The mean of seeds or trials, with its t interval; in words where there are too few."""
+    if len(values) < 2:
+        return f"{len(values)} of at least 2 samples: no interval"
+    centre, margin = (float(one) for one in interval(values, confidence=CONFIDENCE))
+    return Number(centre, unit, centre - margin, centre + margin)
+
+
+def _paired(times: Sequence[dict[int, object]], over: int) -> Number | str:
+    shared = sorted(set.intersection(*(set(of) for of in times)))
+    if len(shared) < 2:
+        return f"{len(shared)} replicate: an interval needs at least 2 (--quick's runs have one)"
+    return _ratio(times, shared, over)
+
+
+def _ratio(times: Sequence[dict[int, object]], shared: Sequence[int], over: int) -> Number | str:
+    picked = [[of[replicate] for of in times] for replicate in shared]
+    if wrong := why_no_time("a case", (one for of in picked for one in of)):  # type: ignore[arg-type]
+        return wrong
+    sums = [(sum(one.value_s for one in of[:over]), sum(one.value_s for one in of[over:])) for of in picked]  # type: ignore[attr-defined]
+    resolution = max(one.resolution for of in picked for one in of)  # type: ignore[attr-defined]
+    logs = log_ratios([below for _, below in sums], [above for above, _ in sums])
+    centre, margin = (float(one) for one in interval(logs, resolution, CONFIDENCE))
+    bound = min(margin, 700.0)
+    return Number(math.exp(centre), Unit.TIMES, math.exp(centre - bound), math.exp(centre + bound))
