@@ -15,7 +15,7 @@ from results.claims.observed import Observed, load
 from results.medians import medians, why_no_time
 from results.ranking import HEADLINE_MODES
 from results.schema import Outcome
-from results.statistics import t_quantile
+from results.statistics import estimate
 from results.verdict import interval, log_ratios
 from results.words import ended
 
@@ -96,9 +96,10 @@ class Evidence:
     def places(
         self, needs: Iterable[Named], d_model: int | None = None, n_head: int | None = None
     ) -> list[Place]:
-        """The shapes at which each of these has a time, in order; of one width and number of heads, if named."""
+        """The shapes at which each of these is ok, in order (all shapes, where none is named); of one width and number of heads, if named."""
+        needs = list(needs)
         held = [{place for named, place in self._standings if named == one} for one in needs]
-        both = sorted(set.intersection(*held)) if held else []
+        both = sorted(set.intersection(*held) if held else {place for _, place in self._standings})
         return [
             place
             for place in both
@@ -108,15 +109,37 @@ class Evidence:
 
     def variants(self, stage: str) -> list[str]:
         """The variants of a stage that have a time anywhere, by name."""
-        return sorted({named[1] for named, place in self._standings if named[0] == stage and self.standing(named, place)})
+        return sorted(
+            {
+                named[1]
+                for named, place in self._standings
+                if named[0] == stage and self.standing(named, place)
+            }
+        )
 
     def standing(self, named: Named, place: Place) -> Standing | None:
         """A case that is ok, or None."""
         found = self._standings.get((named, place))
         return found if found and found.outcome is Outcome.OK and not found.implausible else None
 
-    def why_missing(self, needs: Iterable[Named], d_model: int | None = None, n_head: int | None = None) -> str:
-        """Why `places` finds none: how the first of the cases ended that the run has, or that it has none."""
+    def all_at(self, place: Place) -> list[Standing]:
+        """Every case that is ok at this shape."""
+        found = (self.standing(named, at) for named, at in self._standings if at == place)
+        return [one for one in found if one]
+
+    def bounds(self, named: Named, place: Place) -> tuple[float, float, float] | None:
+        """(time, low, high) in seconds of a case in its headline mode, the interval a claim's; None where unknown."""
+        standing = self.standing(named, place)
+        times = self._times.get(standing.record.case, {}).get(standing.mode or "", {}) if standing else {}
+        if len(times) < 2 or why_no_time("it", times.values()):
+            return None
+        known = estimate(
+            [one.value_s for one in times.values()], max(one.resolution for one in times.values()), CONFIDENCE
+        )
+        return known.value_s, known.low_s or 0.0, known.high_s or math.inf
+
+    def why_left_out(self, needs: Iterable[Named], d_model: int | None, n_head: int | None) -> str | None:
+        """How the first of these cases ended that the run has and that is not ok; None where it lacks one."""
         for one in needs:
             of_one = [
                 found
@@ -124,10 +147,10 @@ class Evidence:
                 if named == one and d_model in (None, place.d_model) and n_head in (None, place.n_head)
             ]
             if not of_one:
-                return f"the run has no {'/'.join(one)}"
+                return None
             if not any(found.outcome is Outcome.OK for found in of_one):
                 return f"{'/'.join(one)} is {ended(of_one[0].record)}"
-        return "the run has no shape at which all of them have a time"
+        return None
 
     def ratio(
         self, over: Sequence[Named], under: Sequence[Named], place: Place, mode: str | None = None,

@@ -165,4 +165,6 @@ def append(folder: Path, kind: str, plain: dict[str, Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise refused("store an experiment in", folder / FILE, error, "name another folder with --out") from None
+        raise refused(
+            "store an experiment in", folder / FILE, error, "name another folder with --out"
+        ) from None

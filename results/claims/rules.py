@@ -61,8 +61,11 @@ def not_in_run(
     n_head: int | None = None,
 ) -> Part:  # fmt: skip
     """A part whose cases the run lacks, with how they ended, or the command that measures them."""
-    why = evidence.why_missing(needs, d_model, n_head)
-    return missing(about, why if " is " in why else f"{why}; to measure it: {cases.command()}")
+    heads = "" if n_head is None else f" with {n_head} head{'s' if n_head > 1 else ''}"
+    at = "" if d_model is None else f" at d_model {d_model}{heads}"
+    names = " and ".join("/".join(one) for one in needs)
+    lacking = f"the run does not have {names}{at}; {cases.command()} measures it"
+    return missing(about, evidence.why_left_out(needs, d_model, n_head) or lacking)
 
 
 def shown(limit: float, like: Number | str) -> str:

@@ -1,0 +1,76 @@
+"""C8: heads as a stride against heads that are contiguous, and what making them contiguous costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from results.claims.claim import Cases, Claim, Part
+from results.claims.rules import above, not_in_run
+
+if TYPE_CHECKING:
+    from results.claims.evidence import Evidence, Named, Place
+
+STRIDED = "_strided"
+"""How the name ends of an attention variant that is given its heads as a stride of the fused projection's output."""
+
+FASTER = 1.01
+"""What contiguous heads must gain; a percent is the least that verdicts tell apart."""
+
+SDPA = tuple(f"sdpa{backend}" for backend in ("", "_cudnn", "_flash", "_efficient", "_math"))
+KERNELS = (*SDPA, "materialized")
+CASES = Cases(
+    ("split", "attention"),
+    tuple(f"{name}{end}" for name in KERNELS for end in ("", STRIDED)),
+    (768,),
+    (12,),
+)
+
+
+def parts(evidence: Evidence) -> list[Part]:
+    """C8: each kernel on both layouts; then the fastest relayout added to the contiguous one."""
+    found: list[Part] = []
+    for name in KERNELS:
+        contiguous, strided = ("attention", name), ("attention", f"{name}{STRIDED}")
+        for place in evidence.places((contiguous, strided)):
+            found += _pair(evidence, contiguous, strided, place)
+    about = "attention on strided heads against contiguous ones"
+    plain, strided = ("attention", "sdpa"), ("attention", f"sdpa{STRIDED}")
+    return found or [not_in_run(evidence, about, (plain, strided), CASES)]
+
+
+def _pair(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
+    gain = evidence.ratio((strided,), (contiguous,), place)
+    at = f"{contiguous[1]} at {place}"
+    told = f"on heads as a stride {at} takes {{}} its time on contiguous ones"
+    parts = [above(gain, FASTER, f"{at}, strided ÷ contiguous", told, f"{told}: no gain")]
+    if (relayout := _fastest_split(evidence, place)) is None:
+        return [
+            *parts,
+            not_in_run(evidence, f"the price of making heads contiguous, {at}", (("split", "any"),), CASES),
+        ]
+    paid = evidence.ratio((strided,), (contiguous, relayout), place)
+    told = f"with the relayout paid (split/{relayout[1]}), strided {at} takes {{}} the time"
+    return [
+        *parts,
+        above(paid, 1.0, f"{at}, strided ÷ (relayout + contiguous)", told, f"{told}: relayout does not pay"),
+    ]
+
+
+def _fastest_split(evidence: Evidence, place: Place) -> Named | None:
+    """The split variant with the shortest time at this shape."""
+    timed = {
+        ("split", name): standing.time.value_s
+        for name in evidence.variants("split")
+        if (standing := evidence.standing(("split", name), place)) and standing.time
+    }
+    return min(timed, key=lambda named: timed[named], default=None)
+
+
+C8 = Claim(
+    "C8",
+    "Heads are a stride in one fused tensor; after the transpose each head's seq_len × head_dim slice is contiguous, and "
+    "the next matmul, Q_h · K_hᵀ, runs faster on contiguous tensors.",
+    "the same kernel takes more than 1.01 × the time on strided heads; and more than 1.00 × once the relayout is paid",
+    parts,
+    (CASES,),
+)
