@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from results.claims.observed import Learnt
 
 LARGE_SHARE = 0.5
-"""A head is positional, or syntactic, where half its attention or more goes where it should."""
+"""A head is positional, or syntactic, if it looks most where it should at more than half of the places."""
 
 SMALLER = 1 / 1.05
 """A redundant head's gradients must be at least 5 % smaller."""
@@ -113,8 +113,8 @@ C6 = Claim(
     "C6",
     "Heads specialise by gradient pressure: a redundant head gets smaller gradients than a unique one; trained heads "
     "become positional (previous token), syntactic (matching bracket), semantic (latest entity).",
-    "over seeds: gradients of a unique head more than 1.05 × those of a cloned one; a trained head with more than half "
-    "its attention on the previous token, one on the matching bracket; entities are not measured",
+    "over seeds: gradients of a unique head more than 1.05 × those of a cloned one; a trained head that looks most "
+    "at the token before in more than half of the cases, one at the matching bracket; entities are not measured",
     roles,
     trials=("learnt",),
 )
