@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError, UsageError, unknown
 from harness.verdict_output import at_most_one
 from results.claims import CLAIMS, Evidence, judge
 from results.session import is_session
-from results.store import RUNS, RunWriter, StoreError, locate, read
-from results.words import counted
+from results.store import StoreError, locate, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.plan import Plan, VariantFacts
-    from results.claims.claim import Cases, Claim
+    from results.claims.claim import Claim
     from results.run import Run
-
-CASE_S = {"cpu": 0.4, "cuda": 0.3}
-"""Of the budget, for a case in each replicate."""
-
-REPLICATES, QUICK_REPLICATES = 5, 3
-"""Fewer than two give no interval, and a verdict without one would be none."""
-
-START_S = 10.0
-"""Of the budget, for starting a worker and for verifying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +45,9 @@ def show(options: Options) -> int:
         return _measure(claims, options, form)
     for name, given in (("--quick", options.quick), ("--device", options.device), ("--out", options.out)):
         if given:
-            raise UsageError(f"{name} is for measuring, --from {options.recorded} measures nothing: one would do")
+            raise UsageError(
+                f"{name} is for measuring, --from {options.recorded} measures nothing: one would do"
+            )
     _print(claims, _recorded(options.recorded), form)
     return 0
 

@@ -32,7 +32,7 @@ def top(
         from harness.errors import UsageError
 
         raise UsageError(
-            "nothing to do: run, list, report, ab, compare or doctor? (python -m harness --help tells more)"
+            "nothing to do: run, list, report, ab, compare, claims or doctor? (python -m harness --help tells more)"
         )
 
 
@@ -246,6 +246,49 @@ def compare(
 
     formats = _chosen(csv=csv, json=json, markdown=markdown, junit=junit)
     raise typer.Exit(compare_command.show(base, head, split_values("--across", across), formats))
+
+
+@app.command()
+def claims(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Which, as C2 C8.  [default: all thirteen]", metavar="[CLAIM]...", show_default=False
+        ),
+    ] = None,
+    recorded: Annotated[
+        str | None,
+        options.optional(
+            "--from",
+            "Measure nothing, judge what this run holds: its folder or id, `latest`, or a reference's name.",
+            "RUN",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A first look: three replicates of fewest samples, a short training."),
+    ] = False,
+    device: options.Device = None,
+    out: options.Out = None,
+    json: options.Json = False,
+    markdown: options.Markdown = False,
+) -> None:
+    """Judge the claims of the lesson on multi-head attention: supported, partly, refuted, or not measurable here.
+
+    Each is measured by an experiment of its own and judged by a rule declared beforehand, whatever is found: the exit
+    code is 0 for any verdict.
+    """
+    from harness import claims_command
+
+    asked = claims_command.Options(
+        claims=tuple(ids or ()),
+        recorded=recorded,
+        quick=quick,
+        device=device,
+        out=out,
+        formats=tuple(_chosen(json=json, markdown=markdown)),
+    )
+    raise typer.Exit(claims_command.show(asked))
 
 
 @app.command("list")

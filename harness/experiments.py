@@ -45,10 +45,9 @@ def make(jobs: list[Job], folder: Path, note: Callable[[str], None]) -> None:
         HeadbenchError: a child died or fell silent; what was stored before stays.
         StoreError: the disk refused.
     """
-    done = 0
-    for event in _events([share for share in (jobs[n::CHILDREN] for n in range(CHILDREN)) if share]):
+    shares = [jobs[first::CHILDREN] for first in range(min(CHILDREN, len(jobs)))]
+    for done, event in enumerate(_events(shares), start=1):
         append(folder, event["kind"], event["plain"])
-        done += 1
         note(f"{done} of {len(jobs)} experiments: {event['kind'].replace('_', ' ')}")
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 METHOD = (
     "each claim is taken apart into statements that one number decides: its 99 % interval must lie on the claim's side "
-    "of a margin fixed beforehand; supported: every statement holds; refuted: some fail and none holds; partly: what is "
-    "between, also where a statement was not measured"
+    "of a margin fixed beforehand; supported: every statement holds; refuted: some fail and none holds; partly: what "
+    "is between, also where a statement was not measured"
 )
 
 MOST_TOLD = 3
@@ -114,7 +114,10 @@ def _sentences(finding: Finding) -> tuple[str, str]:
     if holds or fails:
         first = f"Holds: {holds}." if holds else f"Does not hold: {fails}."
         return first, f"Open: {left}." if open_ else f"Judged by this rule: {finding.claim.rule}."
-    return f"Nothing that would decide it was measured: {left}.", f"It would be judged by: {finding.claim.rule}."
+    return (
+        f"Nothing that would decide it was measured: {left}.",
+        f"It would be judged by: {finding.claim.rule}.",
+    )
 
 
 def _joined(parts: Sequence[Part], *, reasons: bool = False) -> str:

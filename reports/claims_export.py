@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 def to_markdown(findings: Sequence[Finding], where: str, notes: Sequence[str] = ()) -> str:
     """The table, then each claim with its two sentences, its statements and the command that measures it."""
     claims = from_findings(findings, where, notes)
-    parts = [f"**{escape(claims.title)}**", escape(METHOD), bullets(map(escape, claims.notes)), table(claims.table)]
+    parts = [
+        f"**{escape(claims.title)}**",
+        escape(METHOD),
+        bullets(map(escape, claims.notes)),
+        table(claims.table),
+    ]
     for told in claims.told:
         parts += [
             f"### {told.id}: {told.judgement}",

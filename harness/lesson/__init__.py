@@ -1,1 +1,1 @@
-"""Experiments of `claims` that time nothing: by algebra, and by training a small transformer. All on the CPU, seeded."""
+"""Experiments of `claims` that time nothing: by algebra, by training a small transformer. On the CPU, seeded."""

@@ -28,7 +28,7 @@ SEEDS = 3
 SMALL = Shape(batch=1, seq_len=6, d_model=24, n_head=4, causal=True)
 
 
-class Products(TorchDispatchMode):
+class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the matrix products that run in its block."""
 
     count = 0
@@ -48,7 +48,7 @@ def calls() -> list[Calls]:
     for name in QKV:
         variant = registry.variants["qkv", name](shape)
         variant.prepare(inputs.weights)
-        with Products() as products:
+        with Products() as products:  # type: ignore[no-untyped-call]
             variant.call(*inputs.activations)
         counts[name] = products.count
     return [Calls(N_HEAD, counts)]
@@ -102,7 +102,7 @@ def _dependence(seed: int) -> Dependence:
     sizes = (3, shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
     qkv = torch.randn(sizes, generator=generator, dtype=torch.float64, requires_grad=True)
     w_o = torch.randn(shape.d_model, shape.d_model, generator=generator, dtype=torch.float64)
-    heads = torch.nn.functional.scaled_dot_product_attention(*qkv, is_causal=shape.causal)
+    heads = torch.nn.functional.scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], is_causal=shape.causal)
     apart = _by_head(merge_heads(heads), qkv, generator)
     mixed = _by_head(merge_heads(heads) @ w_o, qkv, generator)
     own = torch.eye(shape.n_head, dtype=torch.bool).repeat_interleave(shape.head_dim, dim=0)

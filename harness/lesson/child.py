@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.channel import Channel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from results.claims.observed import One
 
@@ -32,7 +32,7 @@ def make(kind: str, **settings: Any) -> Sequence[One]:
 
     if kind == "learnt":
         return [training.learn(**settings)]
-    known = {
+    known: dict[str, Callable[[], Sequence[One]]] = {
         "calls": algebra.calls,
         "parameters": algebra.parameters,
         "round_trips": algebra.round_trips,

@@ -1,7 +1,7 @@
 """Synthetic sequences in which one head is needed to look at the token before, another at a bracket to be closed.
 
-*Letters*: each is a fixed permutation of the one before the last, but for one in ten that is random. Predicting the next
-letter from position t takes what stands at t − 1, which only attention can fetch.
+*Letters*: each is a fixed permutation of the one before the last, but for one in ten that is random. Predicting the
+next letter from position t takes what stands at t − 1, which only attention can fetch.
 
 *Brackets*: words of four kinds of brackets, properly nested, at most three deep. Whether one opens or closes next is a
 coin's toss; which kind closes is settled by the innermost one that is open, however far back it stands.
@@ -43,7 +43,9 @@ def brackets(count: int, length: int, generator: torch.Generator) -> Brackets:
     """Nested brackets, every sequence from an empty stack; what is open at its end stays open."""
     kinds = torch.randint(KINDS, (count, length), generator=generator)
     closes = torch.rand(count, length, generator=generator) < 0.5
-    stack = torch.zeros(count, DEPTH + 1, dtype=torch.long)  # positions, the innermost at `height`; 0 is the ground
+    stack = torch.zeros(
+        count, DEPTH + 1, dtype=torch.long
+    )  # positions, the innermost at `height`; 0 is the ground
     stack[:, 0] = -1
     height = torch.zeros(count, dtype=torch.long)
     tokens, innermost, rows = torch.empty_like(kinds), torch.empty_like(kinds), torch.arange(count)

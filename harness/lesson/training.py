@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import cross_entropy
 
-from harness.lesson.sequences import LETTERS, KINDS, VOCABULARY, Brackets, brackets, letters
+from harness.lesson.sequences import KINDS, LETTERS, VOCABULARY, Brackets, brackets, letters
 from harness.lesson.transformer import Sizes, Transformer
 from results.claims.observed import Learnt
 
@@ -60,7 +60,9 @@ def learn(seed: int, n_head: int, steps: int = STEPS, clone_steps: int = CLONE_S
     previous, matching = looks(model, data)
     loss = held_out_loss(model, data)
     took_s = time.monotonic() - started
-    return Learnt(seed, n_head, steps, loss, previous, untrained[0], matching, untrained[1], redundant, took_s)
+    return Learnt(
+        seed, n_head, steps, loss, previous, untrained[0], matching, untrained[1], redundant, took_s
+    )
 
 
 def make_data(seed: int) -> Data:
@@ -113,7 +115,10 @@ def cloned(model: Transformer, data: Data, seed: int, steps: int = CLONE_STEPS) 
 
 
 def _log_ratio(model: Transformer, data: Data, seed: int, steps: int) -> float:
-    order, optimiser = torch.Generator().manual_seed(seed + 1), torch.optim.AdamW(model.parameters(), CLONE_RATE, fused=True)
+    order, optimiser = (
+        torch.Generator().manual_seed(seed + 1),
+        torch.optim.AdamW(model.parameters(), CLONE_RATE, fused=True),
+    )
     norms = torch.zeros(model.attentions()[0].n_head)
     for _ in range(steps):
         _step(model, optimiser, data.batch(order))

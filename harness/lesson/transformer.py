@@ -43,15 +43,16 @@ class Attention(nn.Module):
         looks = scores.softmax(-1)
         return self.w_o(merge_heads(looks @ v)), looks
 
-    def head(self, index: int) -> list[tuple[nn.Parameter, tuple[slice, ...]]]:
+    def head(self, index: int) -> list[tuple[torch.Tensor, tuple[slice, slice]]]:
         """The slices of the four weights that belong to one head: rows of the first three, columns of W_O.
 
         `nn.Linear` stores its matrix transposed.
         """
         width = self.w_q.weight.shape[0] // self.n_head
         own = slice(index * width, (index + 1) * width)
-        rows = [(w.weight, (own, slice(None))) for w in (self.w_q, self.w_k, self.w_v)]
-        return [*rows, (self.w_o.weight, (slice(None), own))]
+        whole = slice(None)
+        rows = [(w.weight, (own, whole)) for w in (self.w_q, self.w_k, self.w_v)]
+        return [*rows, (self.w_o.weight, (whole, own))]
 
 
 class Block(nn.Module):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Place
 
 OURS, LIBRARY = ("attention", "block_per_head"), ("attention", "sdpa")
-CASES = Cases(("attention",), ("block_per_head", "sdpa"), (768,), (12,))
+CASES = Cases(("attention",), ("block_per_head", "sdpa"), (768,), (12,), needs_gpu=True)
 
 COMPETITIVE = 1 / 1.10
 """The library's time ÷ ours: a tenth slower still counts as using the parallelism."""
@@ -61,8 +61,8 @@ def _at(evidence: Evidence, place: Place) -> list[Part]:
 
 C9 = Claim(
     "C9",
-    "One attention kernel runs all heads in parallel: a thread block takes one (batch, head) pair, its threads share the "
-    "seq_len × head_dim tile, and the launch grid supplies the parallelism.",
+    "One attention kernel runs all heads in parallel: a thread block takes one (batch, head) pair, its threads share "
+    "the seq_len × head_dim tile, and the launch grid supplies the parallelism.",
     "one launch; at least a block for every multiprocessor; and at most 1.10 × the library kernel's time",
     parts,
     (CASES,),

@@ -15,12 +15,13 @@ must hold for a claim to be supported, which no multiplicity makes easier.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from results.claims.evidence import Evidence
 
 CONFIDENCE = 0.99
@@ -89,6 +90,7 @@ class Cases:
     head_dim: tuple[int, ...] = ()
     masks: tuple[str, ...] = ()
     counters: bool = False
+    needs_gpu: bool = False
 
     def command(self) -> str:
         """The command that measures them."""

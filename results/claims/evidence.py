@@ -17,12 +17,12 @@ from results.ranking import HEADLINE_MODES
 from results.schema import Outcome
 from results.statistics import estimate
 from results.verdict import interval, log_ratios
-from results.words import ended
+from results.words import counted, ended
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from results.medians import Medians
+    from results.medians import Median, Medians
     from results.ranking import Standing
     from results.run import Run
     from results.schema import Case
@@ -96,7 +96,10 @@ class Evidence:
     def places(
         self, needs: Iterable[Named], d_model: int | None = None, n_head: int | None = None
     ) -> list[Place]:
-        """The shapes at which each of these is ok, in order (all shapes, where none is named); of one width and number of heads, if named."""
+        """The shapes at which each of these is ok, in order, of one width and number of heads if named.
+
+        Where none of them is named: every shape of the run.
+        """
         needs = list(needs)
         held = [{place for named, place in self._standings if named == one} for one in needs]
         both = sorted(set.intersection(*held) if held else {place for _, place in self._standings})
@@ -190,20 +193,19 @@ def mean_interval(values: Sequence[float], unit: Unit) -> Number | str:
     return Number(centre, unit, centre - margin, centre + margin)
 
 
-def _paired(times: Sequence[dict[int, object]], over: int) -> Number | str:
+def _paired(times: Sequence[Mapping[int, Median]], over: int) -> Number | str:
+    """The ratio of the sums of the first `over` times and of the rest, over the replicates that have all of them."""
     shared = sorted(set.intersection(*(set(of) for of in times)))
     if len(shared) < 2:
-        return f"{len(shared)} replicate: an interval needs at least 2 (--quick's runs have one)"
-    return _ratio(times, shared, over)
-
-
-def _ratio(times: Sequence[dict[int, object]], shared: Sequence[int], over: int) -> Number | str:
+        return f"{counted(len(shared), 'replicate')}: an interval needs at least 2"
     picked = [[of[replicate] for of in times] for replicate in shared]
-    if wrong := why_no_time("a case", (one for of in picked for one in of)):  # type: ignore[arg-type]
+    every = [one for of in picked for one in of]
+    if wrong := why_no_time("a case", every):
         return wrong
-    sums = [(sum(one.value_s for one in of[:over]), sum(one.value_s for one in of[over:])) for of in picked]  # type: ignore[attr-defined]
-    resolution = max(one.resolution for of in picked for one in of)  # type: ignore[attr-defined]
-    logs = log_ratios([below for _, below in sums], [above for above, _ in sums])
-    centre, margin = (float(one) for one in interval(logs, resolution, CONFIDENCE))
-    bound = min(margin, 700.0)
-    return Number(math.exp(centre), Unit.TIMES, math.exp(centre - bound), math.exp(centre + bound))
+    above, below = (
+        [sum(one.value_s for one in of[part]) for of in picked] for part in (slice(over), slice(over, None))
+    )
+    resolution = max(one.resolution for one in every)
+    centre, margin = (float(one) for one in interval(log_ratios(below, above), resolution, CONFIDENCE))
+    margin = min(margin, 700.0)  # beyond, exp overflows: as good as unbounded
+    return Number(math.exp(centre), Unit.TIMES, math.exp(centre - margin), math.exp(centre + margin))

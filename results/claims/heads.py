@@ -28,7 +28,7 @@ def round_trips(evidence: Evidence) -> list[Part]:
             changed,
             0,
             f"shapes of {shapes} whose features differ after splitting and concatenating",
-            f"{{}} of {shapes} random shapes differ in any bit after splitting and concatenating, or the other way round",
+            f"{{}} of {shapes} random shapes differ in any bit after splitting and concatenating, and after the reverse",
             f"{{}} of {shapes} random shapes differ after splitting and concatenating",
         ),
         above(
@@ -85,7 +85,7 @@ C4 = Claim(
 C5 = Claim(
     "C5",
     "Without W_O the heads stay isolated; after W_O every output feature depends on every head.",
-    "derivatives by autograd in float64: exactly 0 off the diagonal before W_O; after it each above 0.1 % of the median",
+    "derivatives by autograd in float64: exactly 0 off the diagonal before W_O; after it all above 0.1 % of the median",
     dependence,
     trials=("dependence",),
 )

@@ -81,8 +81,8 @@ class Learnt(Stored):
     `loss` is on held-out sequences, in nats a token. `previous` is how often the best head looks most at the token
     before, over letters; `matching` how often at the bracket that is closed next, where that is not the token itself.
     `…_untrained` are those of the same model before training: the best of as many heads.
-    `redundant` is ln of the ratio of gradient norms, cloned heads ÷ the others, minus the same in a twin that trained on
-    the same batches without a clone; None where there is one head.
+    `redundant` is ln of the ratio of gradient norms, cloned heads ÷ the others, minus the same in a twin that trained
+    on the same batches without a clone; None where there is one head.
     """
 
     seed: int

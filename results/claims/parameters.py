@@ -69,7 +69,7 @@ def _rest(model: Parameters) -> Part:
     """The part that needs an assumption: what the other three quarters are made of."""
     whole = model.attention + model.mlp + model.embeddings
     share = Number(1 - model.attention / whole, Unit.SHARE)
-    assumed = f"with an MLP {model.mlp_width:,} wide and a vocabulary of {model.vocabulary:,}, which the lesson does not give,"
+    assumed = f"with an MLP {model.mlp_width:,} wide and a vocabulary of {model.vocabulary:,}, assumed here,"
     gated = whole + model.mlp // 2
     told = f"{assumed} MLP and embeddings are {{}} of {whole / 1e6:.1f} M"
     return within(
@@ -84,8 +84,8 @@ def _rest(model: Parameters) -> Part:
 
 C3 = Claim(
     "C3",
-    "Attention parameters a layer: 4 × 768² = 2,359,296; twelve layers: about 28.3 M, about a quarter of ANDREA-120M; the "
-    "other three quarters are MLP and embeddings.",
+    "Attention parameters a layer: 4 × 768² = 2,359,296; twelve layers: about 28.3 M, about a quarter of ANDREA-120M; "
+    "the other three quarters are MLP and embeddings.",
     "counts, exactly; a quarter is 20 to 30 %; the rest assumes an MLP of 4 × d_model and a vocabulary of 8,449",
     parts,
     trials=("parameters",),

@@ -137,8 +137,8 @@ def _waiting(apart: Standing) -> str:
 C1 = Claim(
     "C1",
     "A fused projection issues one BLAS call instead of twelve.",
-    "counts, exactly: 3 × n_head products head by head, 3 fused, 1 where Q, K and V are fused too; asked of PyTorch, and "
-    "as matmul kernels on a GPU",
+    "counts, exactly: 3 × n_head products head by head, 3 fused, 1 where Q, K and V are fused too; asked of PyTorch, "
+    "and as matmul kernels on a GPU",
     calls,
     (CASES,),
     ("calls",),

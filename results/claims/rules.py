@@ -1,4 +1,4 @@
-"""The rules that parts of claims are judged by: a number's interval against a margin, or a count against what is due."""
+"""The rules that parts of claims are judged by: an interval against a margin, a count against what is due."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def _launches(evidence: Evidence, place: Place) -> Part:
         return missing(about, unknown[0])
     off = [f"{named[0]} {count:g}" for named, count in counts.items() if count != DUE[named]]
     copies = _copies(evidence, place)
-    told = f"at {place} the steps are {{}} kernels: {counts[PROJECTIONS]:g} matmuls, {counts[ATTENTION]:g} attention for all "
-    told += f"heads, {counts[OUTPUT]:g} matmul{copies}"
+    told = f"at {place} the steps are {{}} kernels: {counts[PROJECTIONS]:g} matmuls, {counts[ATTENTION]:g} attention "
+    told += f"for all heads, {counts[OUTPUT]:g} matmul{copies}"
     total = sum(count for count in counts.values() if not isinstance(count, str))
     if off:
         return Part(told, Answer.FAILS, f"{about}: 3, 1 and 1", Number(total, Unit.COUNT))
@@ -104,8 +104,8 @@ C13 = Claim(
     "C13",
     "A layer is five steps: three matmuls on the input, one attention kernel for all heads, one matmul on the "
     "concatenated heads; twelve layers deep.",
-    "kernels that do the work: 3, 1 and 1; the steps' times add up to the layer's, and layers' to the stack's, within a "
-    "factor of 1.10",
+    "kernels that do the work: 3, 1 and 1; the steps' times add up to the layer's, and layers' to the stack's, within "
+    "a factor of 1.10",
     parts,
     (CASES,),
 )
