@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHILDREN = 2
-SEEDS, QUICK_SEEDS = 5, 2
+SEEDS, QUICK_SEEDS = 5, 3
 STEPS, QUICK_STEPS = 500, 250
 HEADS = (4, 1)
 """Of the models that are trained: several, and one of the same width."""
@@ -47,7 +47,8 @@ def make(jobs: list[Job], folder: Path, note: Callable[[str], None]) -> None:
     """
     shares = [jobs[first::CHILDREN] for first in range(min(CHILDREN, len(jobs)))]
     for done, event in enumerate(_events(shares), start=1):
-        append(folder, event["kind"], event["plain"])
+        for one in event["made"]:
+            append(folder, event["kind"], one)
         note(f"{done} of {len(jobs)} experiments: {event['kind'].replace('_', ' ')}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ MOST_TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One claim for every renderer: what was found in two sentences, the command, and a grid of its statements."""
+    """One claim for every renderer: what was found in two sentences, the command, its statements, also as a grid."""
 
     id: str
     judgement: str
@@ -38,6 +37,7 @@ class Told:
     sentences: tuple[str, str]
     command: str
     statements: Grid[Part]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def from_findings(findings: Sequence[Finding], where: str, notes: Sequence[str] 
     said = ", ".join(f"{count} {judgement}" for judgement, count in counts.items() if count)
     machines = ", ".join(dict.fromkeys(one.machine for one in findings))
     return Claims(
-        title=f"{counted(len(findings), 'claim')} judged on {machines}, from {where}: {said}",
+        title=f"{counted(len(findings), 'claim')} judged on {machines}, run {where}: {said}",
         table=_table(findings),
         told=tuple(map(_told, findings)),
         notes=tuple(notes),
@@ -64,9 +64,16 @@ def from_findings(findings: Sequence[Finding], where: str, notes: Sequence[str] 
 
 
 def found(part: Part, *, interval: bool) -> str:
-    """What a statement says, its number in place, with its interval where that is wanted."""
+    """What a statement says of the shape it is about, its number in place, with its interval where that is wanted."""
     number = MISSING if part.number is None else _number(part.number, interval=interval)
-    return plain(part.says.replace("{}", number))
+    said = part.says.replace("{}", number)
+    return plain(f"at {part.at} {said}" if part.at else said)
+
+
+def with_reason(part: Part) -> str:
+    """The same with the interval, and with the reason of what is open."""
+    said = found(part, interval=True)
+    return f"{said} ({plain(part.reason)})" if part.reason else said
 
 
 def _table(findings: Sequence[Finding]) -> Grid[Finding]:
@@ -87,21 +94,17 @@ def _told(finding: Finding) -> Told:
         sentences=_sentences(finding),
         command=f"python -m harness claims {finding.claim.id}",
         statements=_statements(finding.parts),
+        parts=finding.parts,
     )
 
 
 def _statements(parts: Sequence[Part]) -> Grid[Part]:
     columns: tuple[Column[Part], ...] = (
         Column("answer", lambda part: part.answer.value, left=True),
-        Column("found", lambda part: _with_reason(part), left=True, least=32),
-        Column("holds where", lambda part: plain(part.rule.rpartition(": ")[2]), left=True, least=16),
+        Column("found", with_reason, left=True, least=32),
+        Column("margin", lambda part: part.margin, left=True),
     )
     return Grid(columns, tuple(Line(tuple(column.cell(part) for column in columns)) for part in parts))
-
-
-def _with_reason(part: Part) -> str:
-    said = found(part, interval=True)
-    return f"{said} ({plain(part.reason)})" if part.reason else said
 
 
 def _sentences(finding: Finding) -> tuple[str, str]:
@@ -121,12 +124,14 @@ def _sentences(finding: Finding) -> tuple[str, str]:
 
 
 def _joined(parts: Sequence[Part], *, reasons: bool = False) -> str:
-    """The statements, one of each kind, the last of which has the largest shape; the rest by number."""
-    kinds = {re.sub(r"[\d.,]+", "", part.says): part for part in parts}
+    """The statements, the first of each kind, which has the largest batch; the rest by number."""
+    kinds: dict[str, Part] = {}
+    for part in parts:
+        kinds.setdefault(part.about, part)
     shown = [*kinds.values()][:MOST_TOLD]
     said = "; ".join(found(part, interval=False) + _why(part, reasons) for part in shown)
     more = len(parts) - len(shown)
-    return f"{said}; and {counted(more, 'statement')} more like these" if more else said
+    return f"{said}; and {counted(more, 'statement')} more" if more else said
 
 
 def _why(part: Part, reasons: bool) -> str:

@@ -72,9 +72,11 @@ def _claim(finding: Finding) -> dict[str, Any]:
 def _statement(part: Part) -> dict[str, Any]:
     number = part.number
     return {
+        "about": part.about,
+        "at": part.at,
         "says": part.says,
         "answer": part.answer.value,
-        "rule": part.rule,
+        "margin": part.margin,
         "reason": part.reason,
         "value": number and number.value,
         "unit": number and number.unit.value,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports.claims import METHOD
-from reports.layout import fit, lines
+from reports.claims import METHOD, with_reason
 from reports.printer import Printer
 from results.claims.claim import Answer, Judgement
 
@@ -36,8 +35,9 @@ def render(claims: Claims, console: Console) -> None:
         out.wrapped(note, "yellow", label=f"{'note':<11}")
     if len(claims.told) > 1:
         out.line()
-        for text, _ in lines(claims.table, fit([claims.table], out.width)):
-            out.line(text)
+        for line in claims.table.lines:
+            claim, verdict, holds, words = line.cells
+            out.wrapped(words, "not bold", label=f"{claim:<4} {verdict:<19} {holds:>8}  ")
     for told in claims.told:
         out.line()
         _claim(told, out, in_full=len(claims.told) <= IN_FULL)
@@ -48,7 +48,9 @@ def _claim(told: Told, out: Printer, *, in_full: bool) -> None:
     out.wrapped(told.words, "italic", label="     ")
     for sentence in told.sentences:
         out.wrapped(sentence, label="     ")
-    if in_full:
-        for text, _ in lines(told.statements, fit([told.statements], out.width - 5)):
-            out.line(f"     {text}")
+    for part in told.parts if in_full else ():
+        margin = f" [{part.margin}]" if part.margin else ""
+        out.wrapped(
+            with_reason(part) + margin, STYLES.get(part.answer, "dim"), label=f"     {part.answer:<10}"
+        )
     out.line(f"     measure it: {told.command}", "dim")

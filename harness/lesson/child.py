@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Answer every experiment with `experiment`: its kind and what it showed."""
+    """Answer every experiment with `experiment`: its kind and what it showed, once or for several seeds."""
     channel = Channel()
     import torch
 
     torch.set_num_threads(1)
     for asked in channel.job["experiments"]:
-        for one in make(**asked):
-            channel.send("experiment", kind=asked["kind"], plain=one.to_json())
+        made = [one.to_json() for one in make(**asked)]
+        channel.send("experiment", kind=asked["kind"], made=made)
 
 
 def make(kind: str, **settings: Any) -> Sequence[One]:

@@ -6,57 +6,56 @@ from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Number, Part, Unit
 from results.claims.kernels import launched
-from results.claims.rules import above, exactly, missing, not_in_run
+from results.claims.lesson import D_MODEL, N_HEAD
+from results.claims.rules import Statement, above, below, exactly, not_in_run, unasked
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Place
 
 OURS, LIBRARY = ("attention", "block_per_head"), ("attention", "sdpa")
-CASES = Cases(("attention",), ("block_per_head", "sdpa"), (768,), (12,), needs_gpu=True)
+CASES = Cases(("attention",), ("block_per_head", "sdpa"), (D_MODEL,), (N_HEAD,), needs_gpu=True)
 
-COMPETITIVE = 1 / 1.10
-"""The library's time ÷ ours: a tenth slower still counts as using the parallelism."""
+COMPETITIVE = 1.10
+"""Its time ÷ the library's: a tenth slower still counts as using the parallelism."""
 
 
 def parts(evidence: Evidence) -> list[Part]:
     """C9: launches, blocks against multiprocessors, and time against the library's kernel."""
     about = "the lesson's kernel against the library's"
     if not evidence.on_gpu:
-        return [missing(about, "thread blocks are a GPU's; this run is on a CPU")]
-    places = evidence.places((OURS, LIBRARY), 768, 12)
+        return [unasked(about, "thread blocks are a GPU's; this run is on a CPU")]
+    places = evidence.places((OURS, LIBRARY), D_MODEL, N_HEAD)
     if not places:
-        return [not_in_run(evidence, about, (OURS, LIBRARY), CASES, 768, 12)]
+        return [not_in_run(evidence, about, (OURS, LIBRARY), CASES, D_MODEL, N_HEAD)]
     return [part for place in places for part in _at(evidence, place)]
 
 
 def _at(evidence: Evidence, place: Place) -> list[Part]:
-    ours = evidence.standing(OURS, place)
+    ours, at = evidence.standing(OURS, place), evidence.words(place)
     assert ours is not None
-    count = launched(ours)
-    known, reason = (None, count) if isinstance(count, str) else (count, "")
-    parts = [
-        exactly(
-            known,
-            1,
-            f"launches for all heads, {place}",
-            f"at {place} all heads are {{}} launch",
-            f"at {place} all heads are {{}} launches",
-            reason,
-        )
+    all_heads = Statement(
+        "launches for all heads", "all heads are {} launch", "all heads are {} launches", at
+    )
+    told = "it takes {} the time of the library's kernel"
+    return [
+        exactly(launched(ours), 1, all_heads),
+        *_grid(evidence, place),
+        below(
+            evidence.ratio((OURS,), (LIBRARY,), place),
+            COMPETITIVE,
+            Statement("its time ÷ the library's", told, told, at),
+        ),
     ]
-    blocks = place.batch * place.n_head
-    if sms := evidence.sm_count:
-        filled = Number(blocks / sms, Unit.TIMES)
-        says = f"at {place} the grid of {blocks} blocks is {{}} this GPU's {sms} multiprocessors"
-        parts.append(
-            above(filled, 1.0, f"blocks ÷ multiprocessors, {place}", says, f"{says}: most of them idle")
-        )
-    found = evidence.ratio((LIBRARY,), (OURS,), place)
-    slower = evidence.ratio((OURS,), (LIBRARY,), place)
-    number = slower if isinstance(slower, Number) else None
-    told = f"at {place} it takes {{}} the time of the library's kernel"
-    judged = above(found, COMPETITIVE, f"the library's time ÷ its own, {place}", told, told)
-    return [*parts, Part(judged.says, judged.answer, judged.rule, number, judged.reason)]
+
+
+def _grid(evidence: Evidence, place: Place) -> list[Part]:
+    """Whether there is a block for every multiprocessor, where the run knows how many there are."""
+    blocks, sms = place.batch * place.n_head, evidence.sm_count
+    if sms is None:
+        return []
+    told = f"the grid's {blocks} blocks are {{}} this GPU's {sms} multiprocessors"
+    asked = Statement("blocks ÷ multiprocessors", told, f"{told}: most of them idle", evidence.words(place))
+    return [above(Number(blocks / sms, Unit.TIMES), 1.0, asked)]
 
 
 C9 = Claim(

@@ -47,12 +47,11 @@ class Judgement(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a part's number is: a ratio, a share, a count, a difference of losses in nats."""
+    """What a part's number is: a ratio, a share of 1, or a count or another plain number."""
 
     TIMES = "times"
     SHARE = "share"
     COUNT = "count"
-    NATS = "nats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +63,26 @@ class Number:
     low: float | None = None
     high: float | None = None
 
+    def times(self, factor: float) -> Number:
+        """The same in another measure, so many times as large."""
+        low, high = (None if one is None else factor * one for one in (self.low, self.high))
+        return Number(factor * self.value, self.unit, low, high)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One statement of a claim. `says` is what was found, `{}` in it the number's place; `rule` decided it.
+    """One statement of a claim, judged.
 
-    `reason` tells why a part is undecided or missing.
+    `says` is what was found, `{}` in it the number's place, `at` the shape it was found at, `margin` where the number
+    had to lie. `about` names the kind of statement, alike for every shape and variant. `reason` tells why a part is
+    undecided or missing.
     """
 
+    about: str
+    at: str
     says: str
     answer: Answer
-    rule: str
+    margin: str
     number: Number | None = None
     reason: str | None = None
 

@@ -43,9 +43,14 @@ class Place(NamedTuple):
     causal: bool
     dtype: str
 
-    def __str__(self) -> str:
-        mask = "" if self.causal else ", no mask"
-        return f"batch {self.batch} × {self.seq_len:,} tokens{mask}, {self.dtype}"
+    def properties(self) -> dict[str, str]:
+        """Each property but the width and the heads, in words."""
+        return {
+            "batch": f"batch {self.batch}",
+            "seq_len": f"{self.seq_len:,} tokens",
+            "causal": "causal" if self.causal else "no mask",
+            "dtype": self.dtype,
+        }
 
 
 @dataclass
@@ -81,10 +86,22 @@ class Evidence:
 
     @property
     def machine(self) -> str:
-        """The GPU's name, or the CPU's."""
+        """The GPU's name, or the CPU's, and what all shapes have in common: `NVIDIA H200 (1,024 tokens, causal)`."""
         environment = self.run.manifest.environment
         found = environment.get("gpu") or environment.get("cpu")
-        return str(found.get("name")) if isinstance(found, dict) else "an unknown device"
+        name = str(found.get("name")) if isinstance(found, dict) else "an unknown device"
+        common = ", ".join(self._common().values())
+        return f"{name} ({common})" if common else name
+
+    def words(self, place: Place) -> str:
+        """The shape as far as it differs among the run's: `batch 32`."""
+        common = self._common()
+        return ", ".join(told for name, told in place.properties().items() if name not in common)
+
+    def _common(self) -> dict[str, str]:
+        every = [place.properties() for place in dict.fromkeys(place for _, place in self._standings)]
+        names = [name for name in (every[0] if every else ()) if name != "batch"]
+        return {name: every[0][name] for name in names if len({of[name] for of in every}) == 1}
 
     @property
     def sm_count(self) -> int | None:
@@ -96,13 +113,15 @@ class Evidence:
     def places(
         self, needs: Iterable[Named], d_model: int | None = None, n_head: int | None = None
     ) -> list[Place]:
-        """The shapes at which each of these is ok, in order, of one width and number of heads if named.
+        """The shapes at which each of these is ok, the largest batch first, of one width and number of heads if named.
 
         Where none of them is named: every shape of the run.
         """
         needs = list(needs)
         held = [{place for named, place in self._standings if named == one} for one in needs]
-        both = sorted(set.intersection(*held) if held else {place for _, place in self._standings})
+        both = sorted(
+            set.intersection(*held) if held else {place for _, place in self._standings}, reverse=True
+        )
         return [
             place
             for place in both

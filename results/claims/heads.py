@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Claim, Number, Part, Unit
-from results.claims.rules import above, exactly, missing
+from results.claims.rules import Statement, above, exactly, unasked
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence
@@ -13,31 +13,19 @@ if TYPE_CHECKING:
 DENSE = 1e-3
 """A derivative above a thousandth of the median one is dependence, not rounding (1e-16 in float64)."""
 
-MEASURE = "to try it: python -m harness claims"
-
 
 def round_trips(evidence: Evidence) -> list[Part]:
     """C4: split and concatenated again, bit for bit, over random shapes."""
     tried = evidence.observed.round_trips
     if not tried:
-        return [missing("split and concatenated again", f"{MEASURE} C4")]
+        return [unasked("split and concatenated again", "`python -m harness claims C4` tries it")]
     shapes, changed = sum(one.shapes for one in tried), sum(one.changed for one in tried)
-    scrambled = sum(one.scrambled for one in tried)
+    told = f"of {shapes} random shapes {{}} differ in any bit after split and concatenation, or the reverse"
+    power = "a reshape without the transpose scrambles {} of them, so that the test can fail"
+    scrambled = Number(sum(one.scrambled for one in tried), Unit.COUNT)
     return [
-        exactly(
-            changed,
-            0,
-            f"shapes of {shapes} whose features differ after splitting and concatenating",
-            f"{{}} of {shapes} random shapes differ in any bit after splitting and concatenating, and after the reverse",
-            f"{{}} of {shapes} random shapes differ after splitting and concatenating",
-        ),
-        above(
-            Number(scrambled, Unit.COUNT),
-            0,
-            "shapes that a reshape without the transpose scrambles (or the test could not fail)",
-            "a reshape without the transpose scrambles {} of them, so the test can fail",
-            "a reshape without the transpose scrambles {} of them, so the test cannot fail",
-        ),
+        exactly(changed, 0, Statement("shapes that a round trip changes", told, told)),
+        above(scrambled, 0, Statement("shapes that a wrong split scrambles", power, f"{power}: it cannot")),
     ]
 
 
@@ -45,32 +33,22 @@ def dependence(evidence: Evidence) -> list[Part]:
     """C5: derivatives of features by heads, before and after W_O."""
     seeds = evidence.observed.dependence
     if not seeds:
-        return [missing("derivatives of output features by heads", f"{MEASURE} C5")]
+        return [unasked("derivatives of features by heads", "`python -m harness claims C5` takes them")]
     leak = max(one.others_largest for one in seeds)
-    mixed = min(one.mixed_least / one.mixed_median if one.mixed_median else 0.0 for one in seeds)
-    own = min(one.own_least for one in seeds)
-    told = f"over {len(seeds)} seeds"
+    own = Number(min(one.own_least for one in seeds), Unit.COUNT)
+    ratios = [one.mixed_least / one.mixed_median if one.mixed_median else 0.0 for one in seeds]
+    before = f"without W_O the largest derivative of a feature by another head is {{}} ({len(seeds)} seeds)"
+    by_own = "by its own head each has one, {} or larger"
+    after = "after W_O the smallest derivative of any feature by any head is {} of the median one"
     return [
-        exactly(
-            leak,
-            0,
-            "largest derivative of a head's features by another head, without W_O",
-            f"without W_O the largest derivative of a head's features by another head is {{}} {told}",
-            f"without W_O a head's features depend on another: {{}} {told}",
-        ),
+        exactly(leak, 0, Statement("derivatives by other heads before W_O", before, before)),
+        above(own, 0, Statement("derivatives by the own head before W_O", by_own, f"{by_own}: not all have")),
         above(
-            Number(own, Unit.COUNT),
-            0,
-            "smallest derivative by the own head",
-            "by its own head each has one, at least {}",
-            "a feature depends on no head: {}",
-        ),
-        above(
-            Number(mixed, Unit.SHARE),
+            Number(min(ratios), Unit.SHARE),
             DENSE,
-            "smallest derivative of an output feature by any head after W_O, as a share of the median",
-            "after W_O the weakest dependence of any feature on any head is {} of the median one",
-            "after W_O some feature hardly depends on some head: {} of the median",
+            Statement(
+                "the smallest derivative after W_O ÷ the median", after, f"{after}: some hardly depend"
+            ),
         ),
     ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from results.claims.claim import Claim, Number, Part, Unit
 from results.claims.lesson import D_MODEL, MODEL_PARAMETERS, N_LAYER
-from results.claims.rules import exactly, missing, within
+from results.claims.rules import Statement, exactly, unasked, within
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence
@@ -26,17 +26,7 @@ def parts(evidence: Evidence) -> list[Part]:
     if not built:
         return _recorded(evidence)
     (model,) = built
-    return [
-        exactly(
-            model.attention / model.n_layer,
-            A_LAYER,
-            "attention parameters a layer",
-            "a layer's W_Q, W_K, W_V and W_O of the model built hold {} parameters",
-            f"a layer of the model built holds {{}}, not {A_LAYER:,}",
-        ),
-        *_shares(model.attention),
-        _rest(model),
-    ]
+    return [_layer(model.attention / model.n_layer, "the model built"), _share(model.attention), _rest(model)]
 
 
 def _recorded(evidence: Evidence) -> list[Part]:
@@ -47,39 +37,36 @@ def _recorded(evidence: Evidence) -> list[Part]:
         if one.record.case.stage == SUBLAYER
     }
     if not counts:
-        return [missing("parameters of a model that was built", "to count them: python -m harness claims C3")]
+        return [unasked("parameters of a model that was built", "`python -m harness claims C3` counts them")]
     recorded = max(counts)
-    about = "attention parameters a layer"
-    fails = f"the run counts {{}} a layer, not {A_LAYER:,}"
-    return [
-        exactly(recorded, A_LAYER, about, "the run counts {} parameters in a layer's attention", fails),
-        *_shares(recorded * N_LAYER),
-        missing("MLP and embeddings as the rest", "to build a model: python -m harness claims C3"),
-    ]
+    rest = unasked("MLP and embeddings as the rest", "`python -m harness claims C3` builds a model")
+    return [_layer(recorded, "the run's sublayer"), _share(recorded * N_LAYER), rest]
 
 
-def _shares(attention: int) -> list[Part]:
+def _layer(count: float, of: str) -> Part:
+    told = f"attention of a layer of {of} has {{}} parameters"
+    return exactly(
+        count, A_LAYER, Statement("attention parameters a layer", told, f"{told}, not {A_LAYER:,}")
+    )
+
+
+def _share(attention: int) -> Part:
     share = Number(attention / MODEL_PARAMETERS, Unit.SHARE)
-    about = f"attention's share of {MODEL_PARAMETERS / 1e6:g} M"
-    told = f"twelve layers hold {attention:,} of them, {{}} of 120 M"
-    return [within(share, QUARTER - ROUNDED, QUARTER + ROUNDED, about, told, f"{told}: no quarter")]
+    told = f"twelve layers have {attention:,} of them, {{}} of {MODEL_PARAMETERS / 1e6:g} M"
+    asked = Statement("attention's share of the model", told, f"{told}: no quarter")
+    return within(share, QUARTER - ROUNDED, QUARTER + ROUNDED, asked)
 
 
 def _rest(model: Parameters) -> Part:
     """The part that needs an assumption: what the other three quarters are made of."""
     whole = model.attention + model.mlp + model.embeddings
     share = Number(1 - model.attention / whole, Unit.SHARE)
-    assumed = f"with an MLP {model.mlp_width:,} wide and a vocabulary of {model.vocabulary:,}, assumed here,"
     gated = whole + model.mlp // 2
-    told = f"{assumed} MLP and embeddings are {{}} of {whole / 1e6:.1f} M"
-    return within(
-        share,
-        1 - QUARTER - ROUNDED,
-        1 - QUARTER + ROUNDED,
-        "MLP and embeddings as the other three quarters, under assumptions",
-        told,
-        f"{told} (an MLP of three such matrices, as gated ones have, would make it {gated / 1e6:.1f} M)",
-    )
+    assumed = f"an MLP of two matrices {model.mlp_width:,} wide and a vocabulary of {model.vocabulary:,}"
+    told = f"with {assumed}, our assumption, the rest is {{}} of a model of {whole / 1e6:.1f} M"
+    hint = f"{told}; an MLP of three matrices, as gated ones have, would make it {gated / 1e6:.1f} M"
+    asked = Statement("MLP and embeddings as the other three quarters, under an assumption", told, hint)
+    return within(share, 1 - QUARTER - ROUNDED, 1 - QUARTER + ROUNDED, asked)
 
 
 C3 = Claim(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from results.claims.claim import Cases, Claim, Number, Part, Unit
 from results.claims.kernels import matmuls
 from results.claims.lesson import D_MODEL, N_HEAD
-from results.claims.rules import above, exactly, not_in_run
-from results.peaks import burst_flops_per_s, peak_flops_per_s
+from results.claims.rules import Statement, above, exactly, not_in_run
+from results.peaks import burst_flops_per_s, peak_flops_per_s, why_no_peak
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Place
@@ -25,42 +25,49 @@ PEAK = 0.90
 
 
 def calls(evidence: Evidence) -> list[Part]:
-    """C1: matrix products that PyTorch was asked for, and matmul kernels that the GPU launched."""
+    """C1: matrix products that PyTorch was asked for, and on a GPU the matmul kernels that it launched."""
     parts = [part for one in evidence.observed.calls[-1:] for part in _asked(one.matmuls, one.n_head)]
-    for place in evidence.places((PER_HEAD, FUSED), D_MODEL, N_HEAD):
+    for place in evidence.places((PER_HEAD, FUSED), D_MODEL, N_HEAD) if evidence.on_gpu else ():
         parts += _launched(evidence, place)
-    return parts or [
-        not_in_run(evidence, "calls of each projection", (PER_HEAD, FUSED), CASES, D_MODEL, N_HEAD)
-    ]
+    about = "matrix products of each projection"
+    return parts or [not_in_run(evidence, about, (PER_HEAD, FUSED), CASES, D_MODEL, N_HEAD)]
 
 
 def _asked(counts: dict[str, int], n_head: int) -> list[Part]:
-    due = {"per_head": 3 * n_head, "fused": 3, "fused_qkv": 1}
     return [
         exactly(
-            counts.get(variant),
-            products,
-            f"matrix products that {variant} asks PyTorch for",
-            f"{variant} asks PyTorch for {{}} matrix {'product' if products == 1 else 'products'}",
-            f"{variant} asks PyTorch for {{}} matrix products, not {products}",
+            counts.get(variant, "it was not counted"),
+            due,
+            Statement(
+                f"products that {variant} asks PyTorch for",
+                f"{variant} asks PyTorch for {{}} matrix product{'s' if due > 1 else ''}",
+                f"{variant} asks PyTorch for {{}} matrix products, not {due}",
+            ),
         )
-        for variant, products in due.items()
+        for variant, due in _due(n_head).items()
     ]
 
 
 def _launched(evidence: Evidence, place: Place) -> list[Part]:
-    due = {PER_HEAD: 3 * place.n_head, FUSED: 3, FUSED_QKV: 1}
-    parts = []
-    for named, products in due.items():
-        if standing := evidence.standing(named, place):
-            found = matmuls(standing)
-            count, reason = (None, found) if isinstance(found, str) else (found, "")
-            about = f"matmul kernels of {named[1]} at {place}"
-            says = f"at {place} {named[1]} launches {{}}"
-            kernels = "matmul kernel" if products == 1 else "matmul kernels"
-            fails = f"{says} matmul kernels, not {products}"
-            parts.append(exactly(count, products, about, f"{says} {kernels}", fails, reason))
-    return parts
+    return [
+        exactly(
+            matmuls(standing),
+            due,
+            Statement(
+                f"matmul kernels of {variant}",
+                f"{variant} launches {{}} matmul kernel{'s' if due > 1 else ''}",
+                f"{variant} launches {{}} matmul kernels, not {due}",
+                evidence.words(place),
+            ),
+        )
+        for variant, due in _due(place.n_head).items()
+        if (standing := evidence.standing(("qkv", variant), place))
+    ]
+
+
+def _due(n_head: int) -> dict[str, int]:
+    """Products for Q, K and V together."""
+    return {"per_head": 3 * n_head, "fused": 3, "fused_qkv": 1}
 
 
 def throughput(evidence: Evidence) -> list[Part]:
@@ -76,30 +83,25 @@ def _at(evidence: Evidence, place: Place) -> list[Part]:
     fused, apart = evidence.standing(FUSED, place), evidence.standing(PER_HEAD, place)
     assert fused is not None
     assert apart is not None
-    parts = [_peak(evidence, fused, place)]
-    kernels = evidence.ratio((PER_HEAD,), (FUSED,), place, "graph" if evidence.on_gpu else None)
-    of = "kernels alone (launches hidden by a graph)" if evidence.on_gpu else "a call"
-    parts.append(
-        above(
-            kernels,
-            FASTER,
-            f"one matmul for all heads against one a head, {of}, {place}",
-            f"at {place}, heads apart take {{}} the fused time for {of}{_active(apart, fused)}",
-            f"at {place}, heads apart take {{}} the fused time for {of}",
-        )
+    at = evidence.words(place)
+    if not evidence.on_gpu:
+        told = "heads apart take {} the fused projection's time"
+        asked = Statement("one matmul for all heads against one a head", told, f"{told}: no tenth more", at)
+        return [
+            _peak(evidence, fused, place),
+            above(evidence.ratio((PER_HEAD,), (FUSED,), place), FASTER, asked),
+        ]
+    told = f"replayed without launches, heads apart take {{}} the fused time{_active(apart, fused)}"
+    kernels = Statement(
+        "kernels of all heads in one matmul against one a head", told, f"{told}: no tenth more", at
     )
-    if evidence.on_gpu:
-        eager = evidence.ratio((PER_HEAD,), (FUSED,), place, "eager")
-        parts.append(
-            above(
-                eager,
-                FASTER,
-                f"the same for a Python caller, {place}",
-                f"at {place}, a Python caller waits {{}} as long for heads apart{_waiting(apart)}",
-                f"at {place}, a Python caller waits {{}} as long for heads apart",
-            )
-        )
-    return parts
+    told = f"a Python caller waits {{}} as long for heads apart{_waiting(apart)}"
+    caller = Statement("the same for a Python caller", told, f"{told}: no tenth more", at)
+    return [
+        _peak(evidence, fused, place),
+        above(evidence.ratio((PER_HEAD,), (FUSED,), place, "graph"), FASTER, kernels),
+        above(evidence.ratio((PER_HEAD,), (FUSED,), place, "eager"), FASTER, caller),
+    ]
 
 
 def _peak(evidence: Evidence, fused: Standing, place: Place) -> Part:
@@ -107,15 +109,15 @@ def _peak(evidence: Evidence, fused: Standing, place: Place) -> Part:
     burst = burst_flops_per_s(fused.ceilings, place.dtype)
     peak = burst or peak_flops_per_s(fused.manifest, place.dtype)
     of = "what a large matmul reaches here" if burst else "the datasheet's peak"
-    about = f"the fused projection's rate as a share of {of}, {place}"
-    found: Number | str = "no peak is known for this device"
+    found: Number | str = why_no_peak(fused.manifest, place.dtype)
     if peak:
         found = "an interval needs at least 2 replicates"
     if peak and (times := evidence.bounds(FUSED, place)):
         value, high, low = (fused.record.useful_flops / one / peak for one in times)
         found = Number(value, Unit.SHARE, low, high)
-    says = f"at {place}, the fused matmul does {{}} of {of}"
-    return above(found, PEAK, about, says, f"{says}, not 90 % or more")
+    told = f"the fused matmul does {{}} of {of}"
+    about = f"the fused projection's rate as a share of {of}"
+    return above(found, PEAK, Statement(about, told, f"{told}, not {100 * PEAK:g} %", evidence.words(place)))
 
 
 def _active(apart: Standing, fused: Standing) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Answer, Number, Part, Unit
@@ -13,47 +15,52 @@ if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Named
 
 
-def above(found: Number | str, limit: float, about: str, holds: str, fails: str) -> Part:
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is asked: `about` what, and what is said where it `holds` or `fails`, `{}` in it the number's place.
+
+    `at` is the shape it is asked of, in words. Statements of one kind share what they are about.
+    """
+
+    about: str
+    holds: str
+    fails: str
+    at: str = ""
+
+
+def above(found: Number | str, limit: float, asked: Statement) -> Part:
     """A part that holds where the whole interval lies above the limit, and fails where it lies below."""
-    rule = f"{about}: above {shown(limit, found)}"
-    if isinstance(found, str):
-        return Part(about, Answer.MISSING, rule, reason=found)
-    low, high = _bounds(found)
-    if low > limit:
-        return Part(holds, Answer.HOLDS, rule, found)
-    if high < limit:
-        return Part(fails, Answer.FAILS, rule, found)
-    unsure = f"the interval holds the margin of {shown(limit, found)}"
-    return Part(f"{about}: {{}}", Answer.UNDECIDED, rule, found, unsure)
+    return _judged(found, limit, math.inf, asked, f"above {_limit(limit, found)}")
 
 
-def within(found: Number | str, low: float, high: float, about: str, holds: str, fails: str) -> Part:
+def below(found: Number | str, limit: float, asked: Statement) -> Part:
+    """A part that holds where the whole interval lies below the limit, and fails where it lies above."""
+    return _judged(found, -math.inf, limit, asked, f"below {_limit(limit, found)}")
+
+
+def within(found: Number | str, low: float, high: float, asked: Statement) -> Part:
     """A part that holds where the whole interval lies between these, and fails where it lies outside."""
-    rule = f"{about}: between {shown(low, found)} and {shown(high, found)}"
+    return _judged(found, low, high, asked, f"{_limit(low, found)} to {_limit(high, found)}")
+
+
+def exactly(found: float | str, due: float, asked: Statement) -> Part:
+    """A part that holds where a count, or a derivative, is what is due; it has no interval."""
+    margin = f"exactly {due:,g}"
     if isinstance(found, str):
-        return Part(about, Answer.MISSING, rule, reason=found)
-    least, most = _bounds(found)
-    if low <= least and most <= high:
-        return Part(holds, Answer.HOLDS, rule, found)
-    if most < low or high < least:
-        return Part(fails, Answer.FAILS, rule, found)
-    return Part(f"{about}: {{}}", Answer.UNDECIDED, rule, found, "the interval holds a margin")
+        return missing(asked, found, margin)
+    answer = Answer.HOLDS if found == due else Answer.FAILS
+    says = asked.holds if found == due else asked.fails
+    return Part(asked.about, asked.at, says, answer, margin, Number(found, Unit.COUNT))
 
 
-def exactly(count: float | None, due: float, about: str, holds: str, fails: str, reason: str = "") -> Part:
-    """A part that holds where the count is what is due."""
-    rule = f"{about}: exactly {due:,g}"
-    if count is None:
-        return Part(about, Answer.MISSING, rule, reason=reason or "it was not counted")
-    number = Number(count, Unit.COUNT)
-    if count == due:
-        return Part(holds, Answer.HOLDS, rule, number)
-    return Part(fails, Answer.FAILS, rule, number)
-
-
-def missing(about: str, reason: str) -> Part:
+def missing(asked: Statement, reason: str, margin: str = "") -> Part:
     """A part for which nothing was measured."""
-    return Part(about, Answer.MISSING, about, reason=reason)
+    return Part(asked.about, asked.at, asked.about, Answer.MISSING, margin, reason=reason)
+
+
+def unasked(about: str, reason: str) -> Part:
+    """A part for which nothing was measured at any shape."""
+    return missing(Statement(about, about, about), reason)
 
 
 def not_in_run(
@@ -64,21 +71,28 @@ def not_in_run(
     heads = "" if n_head is None else f" with {n_head} head{'s' if n_head > 1 else ''}"
     at = "" if d_model is None else f" at d_model {d_model}{heads}"
     names = " and ".join("/".join(one) for one in needs)
-    lacking = f"the run does not have {names}{at}; {cases.command()} measures it"
-    return missing(about, evidence.why_left_out(needs, d_model, n_head) or lacking)
+    lacking = f"the run does not have {names}{at}; `{cases.command()}` measures it"
+    return unasked(about, evidence.why_left_out(needs, d_model, n_head) or lacking)
 
 
-def shown(limit: float, like: Number | str) -> str:
+def _judged(found: Number | str, low: float, high: float, asked: Statement, margin: str) -> Part:
+    if isinstance(found, str):
+        return missing(asked, found, margin)
+    least = found.value if found.low is None else found.low
+    most = found.value if found.high is None else found.high
+    if low < least and most < high:
+        return Part(asked.about, asked.at, asked.holds, Answer.HOLDS, margin, found)
+    if most < low or high < least:
+        return Part(asked.about, asked.at, asked.fails, Answer.FAILS, margin, found)
+    unsure = "its interval straddles the margin"
+    return Part(asked.about, asked.at, f"{asked.about}: {{}}", Answer.UNDECIDED, margin, found, unsure)
+
+
+def _limit(limit: float, like: Number | str) -> str:
     """The limit in the unit of the number it is held against."""
     unit = Unit.TIMES if isinstance(like, str) else like.unit
     return {
-        Unit.TIMES: f"{limit:g} ×",
+        Unit.TIMES: f"{limit:.3g} ×",
         Unit.SHARE: f"{100 * limit:g} %",
         Unit.COUNT: f"{limit:g}",
-        Unit.NATS: f"{limit:g} nats",
     }[unit]
-
-
-def _bounds(number: Number) -> tuple[float, float]:
-    low = number.value if number.low is None else number.low
-    return low, number.value if number.high is None else number.high

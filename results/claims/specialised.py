@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from results.claims.claim import Cases, Claim, Number, Part, Unit
 from results.claims.evidence import mean_interval
 from results.claims.lesson import D_MODEL, N_HEAD
-from results.claims.rules import above, missing, not_in_run
+from results.claims.rules import Statement, above, not_in_run, unasked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 LARGE_SHARE = 0.5
 """A head is positional, or syntactic, if it looks most where it should at more than half of the places."""
 
-SMALLER = 1 / 1.05
-"""A redundant head's gradients must be at least 5 % smaller."""
+SMALLER = 1.05
+"""Gradients of unique heads must be at least a twentieth larger than those of a redundant one."""
 
 BETTER = 0.01
 """Of the loss: several heads must be a hundredth better than one."""
 
 FASTER = 1.05
-TRAIN = "to train: python -m harness claims"
 CASES = Cases(("attention", "sublayer"), ("sdpa", "fused_sdpa"), (D_MODEL,), (1, N_HEAD))
 
 
@@ -34,36 +33,37 @@ def roles(evidence: Evidence) -> list[Part]:
     """C6: gradients of cloned heads, and where trained heads look."""
     several = [one for one in evidence.observed.learnt if one.n_head > 1]
     if not several:
-        return [missing("a trained transformer's heads", f"{TRAIN} C6")]
-    seeds = f"mean of {len(several)} seeds"
+        return [unasked("a trained transformer's heads", "`python -m harness claims C6` trains it")]
     return [
-        _gradients(several, seeds),
-        _looks(several, "previous", f"token before ({seeds})"),
-        _looks(several, "matching", f"bracket that is to be closed next ({seeds})"),
-        missing("a head that follows the latest entity", "its synthetic sequences know no entities"),
+        _gradients(several),
+        _looks(several, "previous", "token before"),
+        _looks(several, "matching", "bracket that is closed next"),
+        unasked("a head that follows the latest entity", "synthetic sequences know no entities"),
     ]
 
 
-def _gradients(several: Sequence[Learnt], seeds: str) -> Part:
-    logs = [one.redundant for one in several if one.redundant is not None]
-    found = mean_interval(logs, Unit.TIMES)
-    about = "gradients of a unique head ÷ those of a cloned one"
-    if not isinstance(found, str):
-        assert found.low is not None
-        assert found.high is not None
-        low, value, high = (math.exp(-one) for one in (found.high, found.value, found.low))
+def _gradients(several: Sequence[Learnt]) -> Part:
+    found = mean_interval([-one.redundant for one in several if one.redundant is not None], Unit.TIMES)
+    if isinstance(found, Number):
+        value, low, high = (_exp(one) for one in (found.value, found.low, found.high))
         found = Number(value, Unit.TIMES, low, high)
-    says = f"cloning a head makes unique heads' gradients {{}} the clones' ({seeds})"
-    return above(found, 1 / SMALLER, about, says, f"{says}: no smaller ones for the redundant")
+    told = f"with one head cloned, the others' gradients are {{}} the clones' (mean of {len(several)} seeds)"
+    asked = Statement("gradients of unique heads ÷ those of a clone", told, f"{told}: not smaller")
+    return above(found, SMALLER, asked)
+
+
+def _exp(log: float | None) -> float:
+    return math.exp(min(log, 700.0)) if log is not None else math.inf
 
 
 def _looks(several: Sequence[Learnt], name: str, at: str) -> Part:
     trained = mean_interval([getattr(one, name) for one in several], Unit.SHARE)
     untrained = sum(getattr(one, f"{name}_untrained") for one in several) / len(several)
-    says = f"the best trained head puts {{}} of its attention on the {at}, an untrained one {100 * untrained:.0f} %"
-    return above(
-        trained, LARGE_SHARE, f"attention of the best trained head on the {at}", says, f"{says}: no such head"
+    told = (
+        f"the best trained head looks most at the {at} in {{}} of cases (untrained: {100 * untrained:.0f} %)"
     )
+    asked = Statement(f"how often a trained head looks most at the {at}", told, f"{told}: no such head")
+    return above(trained, LARGE_SHARE, asked)
 
 
 def several_heads(evidence: Evidence) -> list[Part]:
@@ -74,12 +74,12 @@ def several_heads(evidence: Evidence) -> list[Part]:
 def _speed(evidence: Evidence) -> list[Part]:
     parts = []
     for named in (("attention", "sdpa"), ("sublayer", "fused_sdpa")):
-        about = f"{'/'.join(named)} with 12 heads against one head"
+        about = f"{'/'.join(named)} with one head ÷ with twelve"
         pairs = _pairs(evidence, named)
         for twelve, one in pairs:
-            found = evidence.ratio((named,), (named,), one, under_place=twelve)
-            says = f"{'/'.join(named)} with one head 768 wide takes {{}} the time of twelve at {twelve}"
-            parts.append(above(found, FASTER, f"{about}, {twelve}", says, f"{says}: twelve are not faster"))
+            told = f"{'/'.join(named)} with one head {D_MODEL} wide takes {{}} the time of {N_HEAD}"
+            asked = Statement(about, told, f"{told}: twelve are not faster", evidence.words(twelve))
+            parts.append(above(evidence.ratio((named,), (named,), one, under_place=twelve), FASTER, asked))
         if not pairs:
             lacking = 1 if evidence.places((named,), D_MODEL, N_HEAD) else N_HEAD
             parts.append(not_in_run(evidence, about, (named,), CASES, D_MODEL, lacking))
@@ -100,13 +100,11 @@ def _quality(learnt: Sequence[Learnt]) -> Part:
     several = {of.seed: of for of in learnt if of.n_head > 1}
     shared = sorted(one.keys() & several.keys())
     if not shared:
-        return missing(about, f"{TRAIN} C7")
+        return unasked(about, "`python -m harness claims C7` trains them")
     heads = several[shared[0]].n_head
     found = mean_interval([one[seed].loss / several[seed].loss - 1 for seed in shared], Unit.SHARE)
-    says = (
-        f"trained on letters and brackets, one head ends {{}} above the loss of {heads} ({len(shared)} seeds)"
-    )
-    return above(found, BETTER, about, says, f"{says}: several are no better there")
+    told = f"trained on letters and brackets, one head's loss is {{}} above {heads} heads' (mean of {len(shared)} seeds)"
+    return above(found, BETTER, Statement(about, told, f"{told}: several are no better there"))
 
 
 C6 = Claim(

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from results.claims.claim import Answer, Cases, Claim, Number, Part, Unit
 from results.claims.kernels import launched, matmuls
 from results.claims.lesson import D_MODEL, N_HEAD
-from results.claims.rules import exactly, missing, not_in_run, within
+from results.claims.rules import Statement, missing, not_in_run, within
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from results.claims.evidence import Evidence, Named, Place
 
 PROJECTIONS, ATTENTION, OUTPUT = STEPS = (
@@ -34,70 +36,68 @@ DUE = {PROJECTIONS: 3, ATTENTION: 1, OUTPUT: 1}
 
 def parts(evidence: Evidence) -> list[Part]:
     """C13: kernels of each step, times of the steps against the layer's, a layer's against a stack's."""
-    about = "a layer against its five steps"
-    places = evidence.places((*STEPS, LAYER), D_MODEL, N_HEAD)
+    needs = (*STEPS, LAYER)
+    places = evidence.places(needs, D_MODEL, N_HEAD)
     if not places:
-        return [not_in_run(evidence, about, (*STEPS, LAYER), CASES, D_MODEL, N_HEAD)]
-    return [
-        part
-        for place in places
-        for part in (_launches(evidence, place), _sum(evidence, place), _depth(evidence, place))
-    ]
+        return [not_in_run(evidence, "a layer against its five steps", needs, CASES, D_MODEL, N_HEAD)]
+    tests = (_kernels, _sum, _depth)
+    return [part for place in places for test in tests for part in test(evidence, place)]
 
 
-def _launches(evidence: Evidence, place: Place) -> Part:
-    about = f"kernels of the five steps, {place}"
-    counts = {named: _kernels(evidence, named, place) for named in STEPS}
-    if unknown := [why for why in counts.values() if isinstance(why, str)]:
-        return missing(about, unknown[0])
-    off = [f"{named[0]} {count:g}" for named, count in counts.items() if count != DUE[named]]
-    copies = _copies(evidence, place)
-    told = f"at {place} the steps are {{}} kernels: {counts[PROJECTIONS]:g} matmuls, {counts[ATTENTION]:g} attention "
-    told += f"for all heads, {counts[OUTPUT]:g} matmul{copies}"
-    total = sum(count for count in counts.values() if not isinstance(count, str))
-    if off:
-        return Part(told, Answer.FAILS, f"{about}: 3, 1 and 1", Number(total, Unit.COUNT))
-    return exactly(total, 5, about, told, told)
+def _kernels(evidence: Evidence, place: Place) -> list[Part]:
+    """Kernels that do the steps' work; on a GPU only, where there are any."""
+    if not evidence.on_gpu:
+        return []
+    asked = Statement("kernels of the five steps", "", "", evidence.words(place))
+    counts = [_count(evidence, named, place) for named in STEPS]
+    known = [count for count in counts if not isinstance(count, str)]
+    if len(known) < len(counts):
+        return [missing(asked, next(why for why in counts if isinstance(why, str)))]
+    told = f"the steps are {{}} kernels ({' + '.join(f'{count:g}' for count in known)}){_beside(evidence, place)}"
+    answer = Answer.HOLDS if known == list(DUE.values()) else Answer.FAILS
+    return [Part(asked.about, asked.at, told, answer, "3 + 1 + 1", Number(sum(known), Unit.COUNT))]
 
 
-def _kernels(evidence: Evidence, named: Named, place: Place) -> float | str:
+def _count(evidence: Evidence, named: Named, place: Place) -> float | str:
     standing = evidence.standing(named, place)
-    if standing is None:
-        return f"no {'/'.join(named)} at {place}"
+    assert standing is not None
     return launched(standing) if named == ATTENTION else matmuls(standing)
 
 
-def _copies(evidence: Evidence, place: Place) -> str:
+def _beside(evidence: Evidence, place: Place) -> str:
     """What the concatenation launches beside its matmul, and what the whole layer does."""
     output, layer = evidence.standing(OUTPUT, place), evidence.standing(LAYER, place)
-    assert output is not None
-    assert layer is not None
-    every, whole = launched(output), launched(layer)
+    every, whole = (launched(one) if one else "" for one in (output, layer))
     if isinstance(every, str) or isinstance(whole, str):
         return ""
-    return f" (and {every - 1:g} copy to concatenate; the whole layer, Q, K and V in one matmul, is {whole:g} kernels)"
+    return f" and {every - 1:g} copy to concatenate; the layer in one piece, fusing Q, K and V, is {whole:g}"
 
 
-def _sum(evidence: Evidence, place: Place) -> Part:
-    found = evidence.ratio(STEPS, (LAYER,), place, "graph" if evidence.on_gpu else None)
-    told = f"at {place} the steps measured apart take {{}} the layer's time"
-    about = f"Σ of the steps' times ÷ the layer's, {place}"
-    return within(found, 1 / ADDS_UP, ADDS_UP, about, told, f"{told}: they do not add up")
+def _sum(evidence: Evidence, place: Place) -> list[Part]:
+    told = "the steps measured apart take {} the layer's time"
+    about = "Σ of the steps' times ÷ the layer's"
+    asked = Statement(about, told, f"{told}: they do not add up", evidence.words(place))
+    return [within(_timed(evidence, STEPS, place), 1 / ADDS_UP, ADDS_UP, asked)]
 
 
-def _depth(evidence: Evidence, place: Place) -> Part:
+def _depth(evidence: Evidence, place: Place) -> list[Part]:
     """A stack's depth is what it has in parameters of its layers."""
-    about = f"a stack's time ÷ its layers', {place}"
+    about = "a stack's time ÷ its layers'"
     stack, layer = evidence.standing(STACK, place), evidence.standing(LAYER, place)
     if stack is None or layer is None:
-        return not_in_run(evidence, about, (STACK,), CASES, D_MODEL, N_HEAD)
+        return [not_in_run(evidence, about, (STACK,), CASES, D_MODEL, N_HEAD)]
     depth = stack.record.parameters / layer.record.parameters
-    found = evidence.ratio((STACK,), (LAYER,), place, "graph" if evidence.on_gpu else None)
-    if isinstance(found, Number):
-        low, high = (None if one is None else one / depth for one in (found.low, found.high))
-        found = Number(found.value / depth, Unit.TIMES, low, high)
-    told = f"at {place} {depth:g} layers take {{}} as long as {depth:g} times one"
-    return within(found, 1 / ADDS_UP, ADDS_UP, about, told, f"{told}: they do not add up")
+    found = _timed(evidence, (STACK,), place)
+    told = f"a stack takes {{}} the time of {depth:g} layers"
+    asked = Statement(about, told, f"{told}: they do not add up", evidence.words(place))
+    return [
+        within(found.times(1 / depth) if isinstance(found, Number) else found, 1 / ADDS_UP, ADDS_UP, asked)
+    ]
+
+
+def _timed(evidence: Evidence, over: Sequence[Named], place: Place) -> Number | str:
+    """Against the layer's, caches warm on a GPU: between the steps of a layer they are."""
+    return evidence.ratio(over, (LAYER,), place, "graph" if evidence.on_gpu else None)
 
 
 C13 = Claim(

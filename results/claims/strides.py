@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Part
-from results.claims.rules import above, not_in_run
+from results.claims.rules import Statement, above, not_in_run
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Named, Place
@@ -40,21 +40,16 @@ def parts(evidence: Evidence) -> list[Part]:
 
 
 def _pair(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
-    gain = evidence.ratio((strided,), (contiguous,), place)
-    at = f"{contiguous[1]} at {place}"
-    told = f"on heads as a stride {at} takes {{}} its time on contiguous ones"
-    parts = [above(gain, FASTER, f"{at}, strided ÷ contiguous", told, f"{told}: no gain")]
+    at, name = evidence.words(place), contiguous[1]
+    told = f"{name} takes {{}} the time on heads as a stride that it takes on contiguous ones"
+    gain = Statement("strided ÷ contiguous", told, f"{told}: no gain", at)
+    parts = [above(evidence.ratio((strided,), (contiguous,), place), FASTER, gain)]
+    about = "strided ÷ (relayout + contiguous)"
     if (relayout := _fastest_split(evidence, place)) is None:
-        return [
-            *parts,
-            not_in_run(evidence, f"the price of making heads contiguous, {at}", (("split", "…"),), RELAYOUT),
-        ]
-    paid = evidence.ratio((strided,), (contiguous, relayout), place)
-    told = f"with the relayout paid (split/{relayout[1]}), strided {at} takes {{}} the time"
-    return [
-        *parts,
-        above(paid, 1.0, f"{at}, strided ÷ (relayout + contiguous)", told, f"{told}: relayout does not pay"),
-    ]
+        return [*parts, not_in_run(evidence, about, (("split", "…"),), RELAYOUT)]
+    told = f"with the relayout by split/{relayout[1]} paid, {name} on strided heads takes {{}} the time"
+    paid = Statement(about, told, f"{told}: the relayout does not pay", at)
+    return [*parts, above(evidence.ratio((strided,), (contiguous, relayout), place), 1.0, paid)]
 
 
 def _fastest_split(evidence: Evidence, place: Place) -> Named | None:

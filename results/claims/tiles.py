@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from results.claims.claim import Answer, Cases, Claim, Number, Part, Unit
 from results.claims.kernels import backend
-from results.claims.rules import above, missing, not_in_run, within
+from results.claims.rules import Statement, above, below, missing, not_in_run, unasked
 from results.tensor_use import tensor_use
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _families(
 ) -> list[Part]:
     """Every test of every kernel at every shape, told by the head_dim of 64 that the others are held against."""
     if not evidence.on_gpu:
-        return [missing("what tensor cores execute", "tensor cores are a GPU's; this run is on a CPU")]
+        return [unasked("what tensor cores execute", "tensor cores are a GPU's; this run is on a CPU")]
     width = HEADS * 64
     needs = [("attention", name) for name in names]
     parts = [
@@ -81,7 +81,7 @@ def _issued(evidence: Evidence, named: Named, place: Place) -> Number | str:
     """What the tensor cores executed ÷ the algorithm's FLOPs; a causal mask's half-empty tiles count, too."""
     standing = evidence.standing(named, place)
     if standing is None:
-        return f"no time of {'/'.join(named)} at {place}"
+        return f"no time of {'/'.join(named)} at head_dim {place.d_model // place.n_head}"
     use = tensor_use(standing)
     if use.issued_ratio is None:
         return use.missing.get("issued_ratio", "it was not counted")
@@ -93,46 +93,42 @@ def _issued(evidence: Evidence, named: Named, place: Place) -> Number | str:
 
 
 def _fits(evidence: Evidence, named: Named, place: Place, head_dim: int) -> list[Part]:
-    at = f"{named[1]} at head_dim {head_dim}, {place}"
-    told = f"{at} executes {{}} the FLOPs it needs"
-    found = _issued(evidence, named, _sized(place, head_dim))
-    return [within(found, 0, NO_PADDING, f"{at}, issued ÷ useful", told, f"{told}: it is padded")]
+    told = f"{named[1]} executes {{}} the FLOPs it needs at {head_dim}"
+    asked = Statement(f"issued ÷ useful at {head_dim}", told, f"{told}: it is padded", evidence.words(place))
+    return [below(_issued(evidence, named, _sized(place, head_dim)), NO_PADDING, asked)]
 
 
 def _padded_72(evidence: Evidence, named: Named, place: Place) -> list[Part]:
-    at = f"{named[1]} at head_dim 72, {place}"
-    told = f"{at} executes {{}} the FLOPs it needs"
-    found = _issued(evidence, named, _sized(place, 72))
-    return [above(found, NO_PADDING, f"{at}, issued ÷ useful", told, f"{told}: 72 fits it")]
+    told = f"{named[1]} executes {{}} the FLOPs it needs at 72"
+    asked = Statement("issued ÷ useful at 72", told, f"{told}: nothing is padded", evidence.words(place))
+    return [above(_issued(evidence, named, _sized(place, 72)), NO_PADDING, asked)]
 
 
 def _ahead_of(evidence: Evidence, named: Named, place: Place, head_dim: int) -> list[Part]:
     """Useful FLOP/s at 64 ÷ those at the other: times weighed with the work that was done in them."""
     other = _sized(place, head_dim)
-    at = f"{named[1]}, useful work a second at 64 ÷ at {head_dim}, {place}"
     found = evidence.ratio((named,), (named,), other, under_place=place)
     theirs, ours = evidence.standing(named, other), evidence.standing(named, place)
     if isinstance(found, Number) and theirs and ours:
-        work = ours.record.useful_flops / theirs.record.useful_flops
-        low, high = (None if one is None else one * work for one in (found.low, found.high))
-        found = Number(found.value * work, Unit.TIMES, low, high)
-    told = f"{named[1]} does {{}} the useful work a second at head_dim 64 that it does at {head_dim}, {place}"
-    return [above(found, LOSES, at, told, told)]
+        found = found.times(ours.record.useful_flops / theirs.record.useful_flops)
+    told = f"{named[1]} does {{}} the useful work a second at 64 that it does at {head_dim}"
+    about = f"useful work a second at 64 ÷ at {head_dim}"
+    return [above(found, LOSES, Statement(about, told, told, evidence.words(place)))]
 
 
 def _fallback_72(evidence: Evidence, named: Named, place: Place) -> list[Part]:
     """Whether PyTorch's own choice leaves the library that it takes at 64: a forced backend cannot fall back."""
     if named[1] != LIBRARIES[0]:
         return []
-    about = f"PyTorch's choice at head_dim 72 against 64, {place}"
-    rule = f"{about}: another library's kernel"
+    about, at, margin = "PyTorch's choice at 72", evidence.words(place), "another library than at 64"
     found = [evidence.standing(named, _sized(place, head_dim)) for head_dim in (64, 72)]
     used = [backend(one) if one else None for one in found]
     if None in used:
-        return [missing(about, "its kernels were not recorded")]
+        return [missing(Statement(about, about, about, at), "its kernels were not recorded", margin)]
     if used[0] != used[1]:
-        return [Part(f"at {place} PyTorch goes from {used[0]} at 64 to {used[1]} at 72", Answer.HOLDS, rule)]
-    return [Part(f"at {place} PyTorch stays with {used[0]} at 72: no fallback", Answer.FAILS, rule)]
+        told = f"PyTorch goes from {used[0]} at 64 to {used[1]} at 72"
+        return [Part(about, at, told, Answer.HOLDS, margin)]
+    return [Part(about, at, f"PyTorch stays with {used[0]} at 72: no fallback", Answer.FAILS, margin)]
 
 
 C10 = Claim(
