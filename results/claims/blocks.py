@@ -26,7 +26,7 @@ def parts(evidence: Evidence) -> list[Part]:
         return [unasked(about, "thread blocks are a GPU's; this run is on a CPU")]
     places = evidence.places((OURS, LIBRARY), D_MODEL, N_HEAD)
     if not places:
-        return [not_in_run(evidence, about, (OURS, LIBRARY), CASES, D_MODEL, N_HEAD)]
+        return [not_in_run(evidence, about, (OURS, LIBRARY), D_MODEL, N_HEAD)]
     return [part for place in places for part in _at(evidence, place)]
 
 
@@ -37,14 +37,11 @@ def _at(evidence: Evidence, place: Place) -> list[Part]:
         "launches for all heads", "all heads are {} launch", "all heads are {} launches", at
     )
     told = "it takes {} the time of the library's kernel"
+    time = Statement("its time ÷ the library's", told, told, at)
     return [
         exactly(launched(ours), 1, all_heads),
         *_grid(evidence, place),
-        below(
-            evidence.ratio((OURS,), (LIBRARY,), place),
-            COMPETITIVE,
-            Statement("its time ÷ the library's", told, told, at),
-        ),
+        below(evidence.ratio((OURS,), (LIBRARY,), place), COMPETITIVE, time),
     ]
 
 
@@ -53,7 +50,7 @@ def _grid(evidence: Evidence, place: Place) -> list[Part]:
     blocks, sms = place.batch * place.n_head, evidence.sm_count
     if sms is None:
         return []
-    told = f"the grid's {blocks} blocks are {{}} this GPU's {sms} multiprocessors"
+    told = f"the grid has {blocks} blocks for {sms} multiprocessors, {{}} as many"
     asked = Statement("blocks ÷ multiprocessors", told, f"{told}: most of them idle", evidence.words(place))
     return [above(Number(blocks / sms, Unit.TIMES), 1.0, asked)]
 

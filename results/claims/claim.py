@@ -100,19 +100,6 @@ class Cases:
     counters: bool = False
     needs_gpu: bool = False
 
-    def command(self) -> str:
-        """The command that measures them."""
-        options = {
-            "stage": self.stages,
-            "variant": self.variants,
-            "d-model": self.d_model,
-            "n-head": self.n_head,
-            "head-dim": self.head_dim,
-            "mask": self.masks,
-        }
-        chosen = [f"--{name} {','.join(map(str, values))}" for name, values in options.items() if values]
-        return " ".join(["python -m harness run", *chosen, *(["--counters ncu"] if self.counters else [])])
-
 
 @dataclass(frozen=True, slots=True)
 class Claim:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from results.claims.claim import CONFIDENCE, Number, Unit
@@ -90,14 +91,15 @@ class Evidence:
         environment = self.run.manifest.environment
         found = environment.get("gpu") or environment.get("cpu")
         name = str(found.get("name")) if isinstance(found, dict) else "an unknown device"
-        common = ", ".join(self._common().values())
+        common = ", ".join(self._common.values())
         return f"{name} ({common})" if common else name
 
     def words(self, place: Place) -> str:
         """The shape as far as it differs among the run's: `batch 32`."""
-        common = self._common()
+        common = self._common
         return ", ".join(told for name, told in place.properties().items() if name not in common)
 
+    @cached_property
     def _common(self) -> dict[str, str]:
         every = [place.properties() for place in dict.fromkeys(place for _, place in self._standings)]
         names = [name for name in (every[0] if every else ()) if name != "batch"]

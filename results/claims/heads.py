@@ -18,7 +18,7 @@ def round_trips(evidence: Evidence) -> list[Part]:
     """C4: split and concatenated again, bit for bit, over random shapes."""
     tried = evidence.observed.round_trips
     if not tried:
-        return [unasked("split and concatenated again", "`python -m harness claims C4` tries it")]
+        return [unasked("split and concatenated again", "it was not tried")]
     shapes, changed = sum(one.shapes for one in tried), sum(one.changed for one in tried)
     told = f"of {shapes} random shapes {{}} differ in any bit after split and concatenation, or the reverse"
     power = "a reshape without the transpose scrambles {} of them, so that the test can fail"
@@ -33,7 +33,7 @@ def dependence(evidence: Evidence) -> list[Part]:
     """C5: derivatives of features by heads, before and after W_O."""
     seeds = evidence.observed.dependence
     if not seeds:
-        return [unasked("derivatives of features by heads", "`python -m harness claims C5` takes them")]
+        return [unasked("derivatives of features by heads", "none were taken")]
     leak = max(one.others_largest for one in seeds)
     own = Number(min(one.own_least for one in seeds), Unit.COUNT)
     ratios = [one.mixed_least / one.mixed_median if one.mixed_median else 0.0 for one in seeds]

@@ -37,9 +37,11 @@ def _recorded(evidence: Evidence) -> list[Part]:
         if one.record.case.stage == SUBLAYER
     }
     if not counts:
-        return [unasked("parameters of a model that was built", "`python -m harness claims C3` counts them")]
+        return [
+            unasked("attention parameters a layer", "no model was built, and the run has no sublayer so wide")
+        ]
     recorded = max(counts)
-    rest = unasked("MLP and embeddings as the rest", "`python -m harness claims C3` builds a model")
+    rest = unasked("MLP and embeddings as the rest", "no model was built")
     return [_layer(recorded, "the run's sublayer"), _share(recorded * N_LAYER), rest]
 
 

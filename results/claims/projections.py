@@ -30,7 +30,7 @@ def calls(evidence: Evidence) -> list[Part]:
     for place in evidence.places((PER_HEAD, FUSED), D_MODEL, N_HEAD) if evidence.on_gpu else ():
         parts += _launched(evidence, place)
     about = "matrix products of each projection"
-    return parts or [not_in_run(evidence, about, (PER_HEAD, FUSED), CASES, D_MODEL, N_HEAD)]
+    return parts or [not_in_run(evidence, about, (PER_HEAD, FUSED), D_MODEL, N_HEAD)]
 
 
 def _asked(counts: dict[str, int], n_head: int) -> list[Part]:
@@ -75,7 +75,7 @@ def throughput(evidence: Evidence) -> list[Part]:
     places = evidence.places((PER_HEAD, FUSED), D_MODEL, N_HEAD)
     if not places:
         about = "the fused projection against one matmul a head"
-        return [not_in_run(evidence, about, (PER_HEAD, FUSED), CASES, D_MODEL, N_HEAD)]
+        return [not_in_run(evidence, about, (PER_HEAD, FUSED), D_MODEL, N_HEAD)]
     return [part for place in places for part in _at(evidence, place)]
 
 

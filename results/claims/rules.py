@@ -11,13 +11,14 @@ from results.claims.claim import Answer, Number, Part, Unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from results.claims.claim import Cases
     from results.claims.evidence import Evidence, Named
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """What is asked: `about` what, and what is said where it `holds` or `fails`, `{}` in it the number's place.
+
+    What `holds` says is true of the number whatever it is, so that it is said where nothing is decided, too.
 
     `at` is the shape it is asked of, in words. Statements of one kind share what they are about.
     """
@@ -64,14 +65,16 @@ def unasked(about: str, reason: str) -> Part:
 
 
 def not_in_run(
-    evidence: Evidence, about: str, needs: Sequence[Named], cases: Cases, d_model: int | None = None,
+    evidence: Evidence,
+    about: str,
+    needs: Sequence[Named],
+    d_model: int | None = None,
     n_head: int | None = None,
-) -> Part:  # fmt: skip
-    """A part whose cases the run lacks, with how they ended, or the command that measures them."""
+) -> Part:
+    """A part whose cases the run lacks, or with how they ended."""
     heads = "" if n_head is None else f" with {n_head} head{'s' if n_head > 1 else ''}"
     at = "" if d_model is None else f" at d_model {d_model}{heads}"
-    names = " and ".join("/".join(one) for one in needs)
-    lacking = f"the run does not have {names}{at}; `{cases.command()}` measures it"
+    lacking = f"the run does not have {' and '.join('/'.join(one) for one in needs)}{at}"
     return unasked(about, evidence.why_left_out(needs, d_model, n_head) or lacking)
 
 
@@ -85,7 +88,7 @@ def _judged(found: Number | str, low: float, high: float, asked: Statement, marg
     if most < low or high < least:
         return Part(asked.about, asked.at, asked.fails, Answer.FAILS, margin, found)
     unsure = "its interval straddles the margin"
-    return Part(asked.about, asked.at, f"{asked.about}: {{}}", Answer.UNDECIDED, margin, found, unsure)
+    return Part(asked.about, asked.at, asked.holds, Answer.UNDECIDED, margin, found, unsure)
 
 
 def _limit(limit: float, like: Number | str) -> str:

@@ -33,7 +33,7 @@ def roles(evidence: Evidence) -> list[Part]:
     """C6: gradients of cloned heads, and where trained heads look."""
     several = [one for one in evidence.observed.learnt if one.n_head > 1]
     if not several:
-        return [unasked("a trained transformer's heads", "`python -m harness claims C6` trains it")]
+        return [unasked("a trained transformer's heads", "none was trained")]
     return [
         _gradients(several),
         _looks(several, "previous", "token before"),
@@ -82,7 +82,7 @@ def _speed(evidence: Evidence) -> list[Part]:
             parts.append(above(evidence.ratio((named,), (named,), one, under_place=twelve), FASTER, asked))
         if not pairs:
             lacking = 1 if evidence.places((named,), D_MODEL, N_HEAD) else N_HEAD
-            parts.append(not_in_run(evidence, about, (named,), CASES, D_MODEL, lacking))
+            parts.append(not_in_run(evidence, about, (named,), D_MODEL, lacking))
     return parts
 
 
@@ -100,10 +100,10 @@ def _quality(learnt: Sequence[Learnt]) -> Part:
     several = {of.seed: of for of in learnt if of.n_head > 1}
     shared = sorted(one.keys() & several.keys())
     if not shared:
-        return unasked(about, "`python -m harness claims C7` trains them")
+        return unasked(about, "no models were trained")
     heads = several[shared[0]].n_head
     found = mean_interval([one[seed].loss / several[seed].loss - 1 for seed in shared], Unit.SHARE)
-    told = f"trained on letters and brackets, one head's loss is {{}} above {heads} heads' (mean of {len(shared)} seeds)"
+    told = f"trained on letters and brackets, one head's loss is {{}} above {heads} heads' (mean of {len(shared)})"
     return above(found, BETTER, Statement(about, told, f"{told}: several are no better there"))
 
 

@@ -39,7 +39,7 @@ def parts(evidence: Evidence) -> list[Part]:
     needs = (*STEPS, LAYER)
     places = evidence.places(needs, D_MODEL, N_HEAD)
     if not places:
-        return [not_in_run(evidence, "a layer against its five steps", needs, CASES, D_MODEL, N_HEAD)]
+        return [not_in_run(evidence, "a layer against its five steps", needs, D_MODEL, N_HEAD)]
     tests = (_kernels, _sum, _depth)
     return [part for place in places for test in tests for part in test(evidence, place)]
 
@@ -85,7 +85,7 @@ def _depth(evidence: Evidence, place: Place) -> list[Part]:
     about = "a stack's time ÷ its layers'"
     stack, layer = evidence.standing(STACK, place), evidence.standing(LAYER, place)
     if stack is None or layer is None:
-        return [not_in_run(evidence, about, (STACK,), CASES, D_MODEL, N_HEAD)]
+        return [not_in_run(evidence, about, (STACK,), D_MODEL, N_HEAD)]
     depth = stack.record.parameters / layer.record.parameters
     found = _timed(evidence, (STACK,), place)
     told = f"a stack takes {{}} the time of {depth:g} layers"

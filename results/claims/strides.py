@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Part
+from results.claims.lesson import D_MODEL, N_HEAD
 from results.claims.rules import Statement, above, not_in_run
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ FASTER = 1.01
 
 SDPA = tuple(f"sdpa{backend}" for backend in ("", "_cudnn", "_flash", "_efficient", "_math"))
 KERNELS = (*SDPA, "materialized")
-RELAYOUT = Cases(("split",), d_model=(768,), n_head=(12,))
+RELAYOUT = Cases(("split",), d_model=(D_MODEL,), n_head=(N_HEAD,))
 CASES = Cases(
     ("attention",),
     tuple(f"{name}{end}" for name in KERNELS for end in ("", STRIDED)),
-    (768,),
-    (12,),
+    (D_MODEL,),
+    (N_HEAD,),
 )
 
 
@@ -32,11 +33,11 @@ def parts(evidence: Evidence) -> list[Part]:
     found: list[Part] = []
     for name in KERNELS:
         contiguous, strided = ("attention", name), ("attention", f"{name}{STRIDED}")
-        for place in evidence.places((contiguous, strided)):
+        for place in evidence.places((contiguous, strided), D_MODEL, N_HEAD):
             found += _pair(evidence, contiguous, strided, place)
     about = "attention on strided heads against contiguous ones"
     plain, strided = ("attention", "sdpa"), ("attention", f"sdpa{STRIDED}")
-    return found or [not_in_run(evidence, about, (plain, strided), CASES)]
+    return found or [not_in_run(evidence, about, (plain, strided), D_MODEL, N_HEAD)]
 
 
 def _pair(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
@@ -46,7 +47,7 @@ def _pair(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -
     parts = [above(evidence.ratio((strided,), (contiguous,), place), FASTER, gain)]
     about = "strided ÷ (relayout + contiguous)"
     if (relayout := _fastest_split(evidence, place)) is None:
-        return [*parts, not_in_run(evidence, about, (("split", "…"),), RELAYOUT)]
+        return [*parts, not_in_run(evidence, about, (("split", "…"),), D_MODEL, N_HEAD)]
     told = f"with the relayout by split/{relayout[1]} paid, {name} on strided heads takes {{}} the time"
     paid = Statement(about, told, f"{told}: the relayout does not pay", at)
     return [*parts, above(evidence.ratio((strided,), (contiguous, relayout), place), 1.0, paid)]
