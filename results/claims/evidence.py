@@ -101,7 +101,7 @@ class Evidence:
 
     @cached_property
     def _common(self) -> dict[str, str]:
-        every = [place.properties() for place in dict.fromkeys(place for _, place in self._standings)]
+        every = [place.properties() for named, place in self._standings if self.standing(named, place)]
         names = [name for name in (every[0] if every else ()) if name != "batch"]
         return {name: every[0][name] for name in names if len({of[name] for of in every}) == 1}
 

@@ -44,9 +44,9 @@ def within(found: Number | str, low: float, high: float, asked: Statement) -> Pa
     return _judged(found, low, high, asked, f"{_limit(low, found)} to {_limit(high, found)}")
 
 
-def exactly(found: float | str, due: float, asked: Statement) -> Part:
+def exactly(found: float | str, due: int, asked: Statement) -> Part:
     """A part that holds where a count, or a derivative, is what is due; it has no interval."""
-    margin = f"exactly {due:,g}"
+    margin = f"exactly {due:,}"
     if isinstance(found, str):
         return missing(asked, found, margin)
     answer = Answer.HOLDS if found == due else Answer.FAILS
