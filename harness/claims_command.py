@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.errors import HeadbenchError, UsageError, unknown
+from harness.errors import HeadbenchError, UsageError, shown
 from harness.verdict_output import at_most_one
 from results.claims import CLAIMS, Evidence, judge
 from results.session import is_session
@@ -61,7 +61,7 @@ def chosen(named: Sequence[str]) -> list[Claim]:
     ids = {one.upper() for one in named}
     for one in named:
         if one.upper() not in CLAIMS:
-            raise unknown("claim", one, CLAIMS)
+            raise UsageError(f"claim {shown(one)} is unknown: the lesson's are C1 to C13, as in claims C2 C8")
     return [claim for claim in CLAIMS.values() if not ids or claim.id in ids]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHILDREN = 2
-SEEDS, QUICK_SEEDS = 5, 3
+SEEDS, QUICK_SEEDS = 8, 3
 STEPS, QUICK_STEPS = 500, 250
 HEADS = (4, 1)
 """Of the models that are trained: several, and one of the same width."""
