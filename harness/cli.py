@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness import options
+from harness import lesson_cli, options
 
 app = typer.Typer(
     help="Which layout of multi-head attention does your GPU like, and why: verified, measured, ranked.",
@@ -32,7 +32,8 @@ def top(
         from harness.errors import UsageError
 
         raise UsageError(
-            "nothing to do: run, list, report, ab, compare, claims or doctor? (python -m harness --help tells more)"
+            "nothing to do: run, list, report, ab, compare, claims, explain or doctor? "
+            "(python -m harness --help tells more)"
         )
 
 
@@ -244,51 +245,12 @@ def compare(
     from harness import compare_command
     from harness.request import split_values
 
-    formats = _chosen(csv=csv, json=json, markdown=markdown, junit=junit)
+    formats = options.chosen(csv=csv, json=json, markdown=markdown, junit=junit)
     raise typer.Exit(compare_command.show(base, head, split_values("--across", across), formats))
 
 
-@app.command()
-def claims(
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Which, as C2 C8.  [default: all thirteen]", metavar="[CLAIM]...", show_default=False
-        ),
-    ] = None,
-    recorded: Annotated[
-        str | None,
-        options.optional(
-            "--from",
-            "Measure nothing, judge what this run holds: its folder or id, `latest`, or a reference's name.",
-            "RUN",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="A first look: three replicates of fewest samples, a short training."),
-    ] = False,
-    device: options.Device = None,
-    out: options.Out = None,
-    json: options.Json = False,
-    markdown: options.Markdown = False,
-) -> None:
-    """Judge the claims of the lesson on multi-head attention: supported, partly, refuted, or not measurable here.
-
-    Each is measured by an experiment of its own and judged by a rule declared beforehand, whatever is found: the exit
-    code is 0 for any verdict.
-    """
-    from harness import claims_command
-
-    asked = claims_command.Options(
-        claims=tuple(ids or ()),
-        recorded=recorded,
-        quick=quick,
-        device=device,
-        out=out,
-        formats=tuple(_chosen(json=json, markdown=markdown)),
-    )
-    raise typer.Exit(claims_command.show(asked))
+app.command()(lesson_cli.claims)
+app.command()(lesson_cli.explain)
 
 
 @app.command("list")
@@ -350,7 +312,7 @@ def report(
     """Show a stored run, or the verdicts of an ab session, again; or export them to stdout."""
     from harness import report_command
 
-    formats = _chosen(
+    formats = options.chosen(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
@@ -370,7 +332,3 @@ def promote(
     from harness import promote_command
 
     promote_command.make_reference(run, name)
-
-
-def _chosen(**formats: bool) -> list[str]:
-    return [name.replace("_", "-") for name, wanted in formats.items() if wanted]
