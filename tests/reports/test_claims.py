@@ -73,7 +73,7 @@ def test_the_sentences_of_each_verdict() -> None:
     )
     assert said[2] == (f"Does not hold: {fast}.", f"Open: {fast}: {level}.")
     assert said[3] == (f"Does not hold: {fast}.", "Judged by this rule: more than 1.1 ×.")
-    assert said[4][0] == f"Nothing that would decide it was measured: at batch 1 it is – as fast: {level}."
+    assert said[4][0] == f"Nothing of it is decided: at batch 1 it is – as fast: {level}."
     assert said[5][0] == f"Holds: {fast}; at batch 1 it is small; and 1 statement more."
 
 
