@@ -118,7 +118,7 @@ def _sentences(finding: Finding) -> tuple[str, str]:
         first = f"Holds: {holds}." if holds else f"Does not hold: {fails}."
         return first, f"Open: {left}." if open_ else f"Judged by this rule: {finding.claim.rule}."
     return (
-        f"Nothing that would decide it was measured: {left}.",
+        f"Nothing of it is decided: {left}.",
         f"It would be judged by: {finding.claim.rule}.",
     )
 
