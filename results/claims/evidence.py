@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from results.claims.claim import CONFIDENCE, Number, Unit
 from results.claims.observed import Observed, load
 from results.medians import medians, why_no_time
+from results.merged import MergedRun
 from results.ranking import HEADLINE_MODES
 from results.schema import Outcome
 from results.statistics import estimate
@@ -73,12 +74,13 @@ class Evidence:
 
     @classmethod
     def of(cls, run: Run) -> Evidence:
-        """A run with the experiments stored beside it.
+        """A run with the experiments stored beside it; of several merged, those of all, the oldest first.
 
         Raises:
-            StoreError: their file cannot be read.
+            StoreError: a file of theirs cannot be read.
         """
-        return cls(run, load(run.path))
+        folders = [part.path for part in reversed(run.parts)] if isinstance(run, MergedRun) else [run.path]
+        return cls(run, load(*folders))
 
     @property
     def on_gpu(self) -> bool:

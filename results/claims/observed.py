@@ -131,25 +131,26 @@ class Observed:
         getattr(self, kind).append(KINDS[kind].from_json(plain))
 
 
-def load(folder: Path) -> Observed:
-    """The experiments stored with the run in `folder`; none where it has no such file.
+def load(*folders: Path) -> Observed:
+    """The experiments stored with the runs in these folders; none where a run has no such file.
 
     Raises:
-        StoreError: the file is there and cannot be read.
+        StoreError: a file is there and cannot be read.
     """
     observed = Observed()
-    try:
-        lines = (folder / FILE).read_bytes().splitlines()
-    except FileNotFoundError:
-        return observed
-    except OSError as error:
-        raise refused("read", folder / FILE, error, "check the disk, or name another run") from None
-    for number, line in enumerate(lines, start=1):
+    for folder in folders:
         try:
-            ((kind, plain),) = json.loads(line).items()
-            observed.take(kind, plain)
-        except (ValueError, AttributeError) as error:
-            observed.notes.append(f"line {number} of {FILE} is no experiment ({error}): left out")
+            lines = (folder / FILE).read_bytes().splitlines()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise refused("read", folder / FILE, error, "check the disk, or name another run") from None
+        for number, line in enumerate(lines, start=1):
+            try:
+                ((kind, plain),) = json.loads(line).items()
+                observed.take(kind, plain)
+            except (ValueError, AttributeError, RecursionError) as error:
+                observed.notes.append(f"line {number} of {FILE} is no experiment ({error}): left out")
     return observed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -11,13 +12,13 @@ import pytest
 from harness import claims_command, experiments
 from harness.claims_command import Options, chosen
 from harness.claims_measuring import plan_of, selection_of
-from harness.errors import HeadbenchError, UsageError
+from harness.errors import INTERRUPTED, HeadbenchError, UsageError
 from harness.plan import VariantFacts
 from results.claims import CLAIMS, Evidence
 from results.claims.claim import Cases
 from results.claims.observed import FILE, load
 from results.store import read
-from tests.harness.commands import headbench, only_run
+from tests.harness.commands import command, environment, headbench, only_run
 from tests.results import builders
 from tests.results.sessions import STEADY, session
 from tests.results.sessions import stored as stored_session
@@ -152,3 +153,29 @@ def test_cases_and_experiments_share_one_run(tmp_path) -> None:
     run = read(only_run(tmp_path))
     assert {trial.case.variant for trial in run.trials} == {"per_head", "fused", "fused_qkv"}
     assert (run.path / FILE).exists()
+
+
+def test_an_interrupt_ends_children_and_shows_what_there_is(tmp_path) -> None:
+    running = subprocess.Popen(
+        command("claims", "C6", "--device", "cpu", "--out", tmp_path),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    assert running.stderr is not None
+    while "experiments on the CPU" not in (line := running.stderr.readline()):
+        assert line, "it ended before it began"
+    running.send_signal(signal.SIGINT)
+    out, error = running.communicate(timeout=60)
+    assert running.returncode == INTERRUPTED
+    assert "Traceback" not in error
+    assert "\nC6  " in out or "claims " in out
+    assert f"stored in {only_run(tmp_path)}" in error
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_kernels_are_counted_and_the_lessons_kernel_is_timed(tmp_path) -> None:
+    done = headbench("claims", "C1", "C9", "--quick", "--out", tmp_path, timeout_s=400)
+    assert done.returncode == 0, done.stderr
+    assert "\nC1  supported" in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "all heads are 1 launch" in told
+    assert "the time of the library's kernel" in told

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from results.claims import Evidence
 from results.claims.observed import (
     FILE,
     Calls,
@@ -19,6 +20,8 @@ from results.claims.observed import (
     load,
 )
 from results.errors import StoreError
+from results.store import read
+from tests.results import builders
 from tests.results.claims.made_up import answers, case, finding, run
 
 NOTHING = run({})
@@ -128,3 +131,11 @@ def test_a_damaged_line_is_noted_and_costs_no_other(tmp_path, line: str) -> None
 def test_a_folder_that_cannot_be_written_is_said(tmp_path) -> None:
     with pytest.raises(StoreError, match="cannot store an experiment in"):
         append(tmp_path / "nowhere", "learnt", LEARNT.to_json())
+
+
+def test_experiments_of_merged_runs_are_all_seen_the_newest_last(tmp_path) -> None:
+    for day, shapes in ((1, 100), (2, 200)):
+        of = builders.manifest(run_id=f"run-{day}", created_utc=f"2026-01-0{day}T00:00:00+00:00")
+        append(builders.stored(tmp_path, of), "round_trips", RoundTrips(0, shapes, 0, 9).to_json())
+    observed = Evidence.of(read(tmp_path)).observed
+    assert [one.shapes for one in observed.round_trips] == [100, 200]
