@@ -47,7 +47,7 @@ def measure(claims: Sequence[Claim], options: Options, show: Callable[[Run], Non
     """
     environment, variants = look(options.device, ())
     plan = plan_of((cases for claim in claims for cases in claim.cases), variants, environment)
-    jobs = jobs_for((kind for claim in claims for kind in claim.trials), quick=options.quick)
+    jobs = jobs_for((kind for claim in claims for kind in claim.experiments), quick=options.quick)
     settings = _settings(plan, environment, counters=_counters(claims, environment), quick=options.quick)
     _announce(plan, len(jobs), environment, settings)
     manifest = new_manifest(new_run_id(environment), environment, plan.cases, settings)

@@ -25,9 +25,9 @@ HEADS = (4, 1)
 Job = dict[str, Any]
 
 
-def jobs_for(trials: Iterable[str], *, quick: bool) -> list[Job]:
+def jobs_for(wanted: Iterable[str], *, quick: bool) -> list[Job]:
     """What to ask of a child for these kinds of experiments, the longest first."""
-    kinds = list(dict.fromkeys(trials))
+    kinds = list(dict.fromkeys(wanted))
     seeds, steps = (QUICK_SEEDS, QUICK_STEPS) if quick else (SEEDS, STEPS)
     trainings = [
         {"kind": "learnt", "seed": seed, "n_head": n_head, "steps": steps}

@@ -15,7 +15,7 @@ must hold for a claim to be supported, which no multiplicity makes easier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -105,8 +105,8 @@ class Cases:
 class Claim:
     """A sentence of the lesson, the experiment that could refute it, and how it is judged.
 
-    `cases` are timed on the device, `trials` names experiments of `results.claims.observed` that a process of its own
-    makes on the CPU. `rule` is the rule and its margin in words, `parts` applies it.
+    `cases` are timed on the device, `experiments` are kinds of `results.claims.observed.KINDS` that
+    processes of their own make on the CPU. `rule` is the rule and its margin in words, `parts` applies it.
     """
 
     id: str
@@ -114,4 +114,4 @@ class Claim:
     rule: str
     parts: Callable[[Evidence], list[Part]]
     cases: tuple[Cases, ...] = ()
-    trials: tuple[str, ...] = field(default=())
+    experiments: tuple[str, ...] = ()

@@ -58,12 +58,12 @@ C4 = Claim(
     "Concatenating the heads loses nothing in shape: it is the exact inverse of the split.",
     "no bit differs after split and concatenation, nor after concatenation and split, over random shapes",
     round_trips,
-    trials=("round_trips",),
+    experiments=("round_trips",),
 )
 C5 = Claim(
     "C5",
     "Without W_O the heads stay isolated; after W_O every output feature depends on every head.",
     "derivatives by autograd in float64: exactly 0 off the diagonal before W_O; after it all above 0.1 % of the median",
     dependence,
-    trials=("dependence",),
+    experiments=("dependence",),
 )

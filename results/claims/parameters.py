@@ -77,5 +77,5 @@ C3 = Claim(
     "the other three quarters are MLP and embeddings.",
     "counts, exactly; a quarter is 20 to 30 %; the rest assumes an MLP of 4 × d_model and a vocabulary of 8,449",
     parts,
-    trials=("parameters",),
+    experiments=("parameters",),
 )

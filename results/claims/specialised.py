@@ -114,7 +114,7 @@ C6 = Claim(
     "over seeds: gradients of a unique head more than 1.05 × those of a cloned one; a trained head that looks most "
     "at the token before in more than half of the cases, one at the matching bracket; entities are not measured",
     roles,
-    trials=("learnt",),
+    experiments=("learnt",),
 )
 C7 = Claim(
     "C7",
