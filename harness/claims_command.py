@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError, UsageError, shown
+from harness.report_command import damage_told
 from harness.verdict_output import at_most_one
 from results.claims import CLAIMS, Evidence, judge
 from results.session import is_session
@@ -81,16 +82,17 @@ def _print(claims: Sequence[Claim], run: Run, form: str | None) -> None:
     from reports.claims_terminal import render
     from reports.terminal import new_console
 
-    try:
-        evidence = Evidence.of(run)
-    except StoreError as error:
-        raise HeadbenchError(str(error)) from error
-    findings = [judge(claim, evidence) for claim in claims]
-    where, notes = run.manifest.run_id, [*run.notes, *evidence.observed.notes]
-    if form:
-        sys.stdout.write(WRITERS[form](findings, where, notes))
-    else:
-        render(from_findings(findings, where, notes), new_console())
+    with damage_told(run):
+        try:
+            evidence = Evidence.of(run)
+        except StoreError as error:
+            raise HeadbenchError(str(error)) from error
+        findings = [judge(claim, evidence) for claim in claims]
+        where, notes = run.manifest.run_id, [*run.notes, *evidence.observed.notes]
+        if form:
+            sys.stdout.write(WRITERS[form](findings, where, notes))
+        else:
+            render(from_findings(findings, where, notes), new_console())
 
 
 def _measure(claims: Sequence[Claim], options: Options, form: str | None) -> int:

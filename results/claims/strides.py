@@ -50,7 +50,9 @@ def _pair(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -
         return [*parts, not_in_run(evidence, about, (("split", "…"),), D_MODEL, N_HEAD)]
     told = f"with the relayout by split/{relayout[1]} paid, {name} on strided heads takes {{}} the time"
     paid = Statement(about, told, f"{told}: the relayout does not pay", at)
-    return [*parts, above(evidence.ratio((strided,), (contiguous, relayout), place), 1.0, paid)]
+    # Warm, on a GPU: what a relayout has just written is what the attention reads.
+    mode = "graph" if evidence.on_gpu else None
+    return [*parts, above(evidence.ratio((strided,), (contiguous, relayout), place, mode), 1.0, paid)]
 
 
 def _fastest_split(evidence: Evidence, place: Place) -> Named | None:

@@ -92,6 +92,15 @@ def test_a_damaged_experiment_is_noted(tmp_path) -> None:
     assert f"line 1 of {FILE} is no experiment" in " ".join(done.stdout.split())
 
 
+def test_a_damaged_manifest_is_told_in_one_line(tmp_path) -> None:
+    of = builders.manifest(
+        environment={**builders.GPU_ENVIRONMENT, "peaks": {"bf16": {"flops_per_s": 1e12, "clock_mhz": "x"}}}
+    )
+    done = headbench("claims", "--from", builders.stored(tmp_path, of))
+    assert done.returncode in (0, 1)
+    assert len(done.stderr.splitlines()) == done.returncode
+
+
 FACTS = [
     VariantFacts(stage, name, "", "", None, None)
     for stage, name in (("qkv", "fused"), ("attention", "sdpa"), ("attention", "materialized"))

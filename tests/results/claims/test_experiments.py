@@ -139,3 +139,11 @@ def test_experiments_of_merged_runs_are_all_seen_the_newest_last(tmp_path) -> No
         append(builders.stored(tmp_path, of), "round_trips", RoundTrips(0, shapes, 0, 9).to_json())
     observed = Evidence.of(read(tmp_path)).observed
     assert [one.shapes for one in observed.round_trips] == [100, 200]
+
+
+def test_a_seed_trained_twice_is_one_sample_and_short_trainings_do_not_mix_in() -> None:
+    short = [replace(one, steps=250, previous=0.0) for one in TRAINED]
+    once, again = (
+        finding("C6", NOTHING, Observed(learnt=of)) for of in (TRAINED, [*TRAINED, *short, *TRAINED])
+    )
+    assert once.parts == again.parts
