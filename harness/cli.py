@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness import options
+from harness import lesson_cli, options
 
 app = typer.Typer(
     help="Which layout of multi-head attention does your GPU like, and why: verified, measured, ranked.",
@@ -32,7 +32,8 @@ def top(
         from harness.errors import UsageError
 
         raise UsageError(
-            "nothing to do: run, list, report, ab, compare or doctor? (python -m harness --help tells more)"
+            "nothing to do: run, list, report, ab, compare, claims, explain or doctor? "
+            "(python -m harness --help tells more)"
         )
 
 
@@ -244,8 +245,12 @@ def compare(
     from harness import compare_command
     from harness.request import split_values
 
-    formats = _chosen(csv=csv, json=json, markdown=markdown, junit=junit)
+    formats = options.chosen(csv=csv, json=json, markdown=markdown, junit=junit)
     raise typer.Exit(compare_command.show(base, head, split_values("--across", across), formats))
+
+
+app.command()(lesson_cli.claims)
+app.command()(lesson_cli.explain)
 
 
 @app.command("list")
@@ -307,7 +312,7 @@ def report(
     """Show a stored run, or the verdicts of an ab session, again; or export them to stdout."""
     from harness import report_command
 
-    formats = _chosen(
+    formats = options.chosen(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
@@ -327,7 +332,3 @@ def promote(
     from harness import promote_command
 
     promote_command.make_reference(run, name)
-
-
-def _chosen(**formats: bool) -> list[str]:
-    return [name.replace("_", "-") for name, wanted in formats.items() if wanted]

@@ -110,6 +110,14 @@ Peak = Annotated[
         "PEAK",
     ),
 ]
+Recorded = Annotated[
+    str | None,
+    optional(
+        "--from",
+        "Measure nothing, look at this run: its folder or id, `latest`, or a reference's name.",
+        "RUN",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
 
 
@@ -145,3 +153,8 @@ def selection(
         masks=split_values("--mask", mask),
         dtypes=split_values("--dtype", dtype),
     )
+
+
+def chosen(**formats: bool) -> list[str]:
+    """The names of the formats that were asked for."""
+    return [name.replace("_", "-") for name, wanted in formats.items() if wanted]

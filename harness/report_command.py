@@ -54,7 +54,7 @@ def show(
     elif form:
         from reports.export import WRITERS
 
-        with _damage_told(stored):
+        with damage_told(stored):
             text = WRITERS[form](stored)
         sys.stdout.write(text)
     else:
@@ -70,7 +70,7 @@ def print_report(run: Run) -> None:
     from reports.content import from_run
     from reports.terminal import new_console, render
 
-    with _damage_told(run):
+    with damage_told(run):
         render(from_run(run), new_console())
 
 
@@ -97,7 +97,7 @@ def _print_pivot(run: Run, by: str, peak: str, form: str | None) -> None:
     from reports import pivot, pivot_markdown, pivot_terminal
     from reports.terminal import new_console
 
-    with _damage_told(run):
+    with damage_told(run):
         pivoted = pivot.from_run(run, by, peak)
         if form:
             sys.stdout.write(pivot_markdown.to_markdown(pivoted))
@@ -117,7 +117,7 @@ def _write_parquet(run: Run, path: Path) -> None:
 
 
 @contextmanager
-def _damage_told(run: Run) -> Iterator[None]:
+def damage_told(run: Run) -> Iterator[None]:
     """What is plain JSON in a manifest can hold anything once somebody has edited it."""
     try:
         yield

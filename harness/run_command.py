@@ -221,21 +221,11 @@ def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
 
 def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] = ()) -> int:
     """Measure and show; whatever ends the measuring, what is there is shown first."""
-    from harness.counting import Counting
-    from harness.observations import Observing, usual_s
-    from harness.progress import Progress
     from harness.report_command import print_report
-    from harness.runner import Runner
 
     run, fault, code = writer.run, None, 0
     try:
-        store_left_out(writer, left_out)
-        with Progress(len(run.missing()), budget_s) as progress:
-            observed = {one.case for one in run.observations} | {case for case, _, _ in left_out}
-            observing_s = usual_s(len(set(run.manifest.cases) - observed), run.manifest.environment["device"])
-            Runner(writer, progress).run(budget_s - observing_s)
-            Observing(writer, progress).run()
-            Counting(writer, progress).run()
+        fill(writer, budget_s, left_out)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except StoreError as error:
@@ -254,6 +244,28 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
         print(f"interrupted: what was measured is stored; {go_on}", file=sys.stderr)
         return code
     return int(any(trial.outcome.failed for trial in run.trials))
+
+
+def fill(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...]) -> None:
+    """Measure, observe and count what the run lacks, in about `budget_s` seconds.
+
+    Raises:
+        HeadbenchError: it cannot go on; what was measured is stored.
+        StoreError: the disk refused.
+    """
+    from harness.counting import Counting
+    from harness.observations import Observing, usual_s
+    from harness.progress import Progress
+    from harness.runner import Runner
+
+    run = writer.run
+    store_left_out(writer, left_out)
+    with Progress(len(run.missing()), budget_s) as progress:
+        observed = {one.case for one in run.observations} | {case for case, _, _ in left_out}
+        observing_s = usual_s(len(set(run.manifest.cases) - observed), run.manifest.environment["device"])
+        Runner(writer, progress).run(budget_s - observing_s)
+        Observing(writer, progress).run()
+        Counting(writer, progress).run()
 
 
 def refuse_changes(run: Run, environment: dict[str, Any]) -> None:

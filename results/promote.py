@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from results.claims.observed import FILE as EXPERIMENTS
 from results.errors import StoreError, refused
 from results.exchange import machine_slug
 from results.medians import medians, why_no_time
@@ -57,8 +58,9 @@ def promote(run: Run, name: str, references: Path) -> Path:
         with TemporaryDirectory(prefix=".promoting-", dir=target.parent) as folder:
             whole = Path(folder) / name
             whole.mkdir()
-            for file in (MANIFEST, TRIALS):
-                shutil.copyfile(run.path / file, whole / file)
+            for file in (MANIFEST, TRIALS, EXPERIMENTS):
+                if file != EXPERIMENTS or (run.path / file).exists():  # only `claims` makes them
+                    shutil.copyfile(run.path / file, whole / file)
             whole.rename(target)
     except OSError as error:
         raise refused("promote to", target, error, "make it writable") from None

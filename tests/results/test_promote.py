@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from results.claims.observed import RoundTrips, append
+from results.claims.observed import load as experiments
 from results.errors import StoreError
 from results.promote import objections, promote
 from results.run import MANIFEST, TRIALS, load
@@ -35,6 +37,13 @@ def test_a_whole_verified_run_of_a_clean_commit_becomes_a_reference(tmp_path: Pa
     for name in (MANIFEST, TRIALS):
         assert (target / name).read_bytes() == (run.path / name).read_bytes()
     assert [path.name for path in target.parent.iterdir()] == ["first"]
+
+
+def test_experiments_beside_a_run_go_with_it(tmp_path: Path) -> None:
+    run = stored(tmp_path / "runs")
+    append(run.path, "round_trips", RoundTrips(0, 200, 0, 90).to_json())
+    target = promote(run, "first", tmp_path / "reference")
+    assert experiments(target).round_trips == [RoundTrips(0, 200, 0, 90)]
 
 
 def with_git(git: Any) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""Where a case's time goes, for every renderer: a grid of bars, beside another case's where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reports import units
+from reports.columns import Column, Grid, Line, case_title
+from reports.text import MISSING, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from results.explanation import Explanation
+    from results.ranking import Standing
+
+METHOD = (
+    "bars add up to the eager time of a call; useful and padding at the tensor cores' peak at the clock held; a "
+    "negative difference is within the noise of its two sides"
+)
+BAR = 30
+"""Characters of a bar that is the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One shape: its title, the grid, why bars are not split further, and what stands beside the sum."""
+
+    title: str
+    grid: Grid[str]
+    reasons: tuple[str, ...]
+    beside: tuple[str, ...]
+
+
+def explained(sides: Sequence[tuple[Standing, Explanation]]) -> Explained:
+    """One case, or it and the one that it is held against, at one shape."""
+    names = [standing.variant for standing, _ in sides]
+    return Explained(
+        title=" · ".join(case_title(sides[0][0].record.case)),
+        grid=_grid(names, [explanation for _, explanation in sides]),
+        reasons=tuple(
+            dict.fromkeys(
+                f"{plain(name)}, {bar.name} in one: {plain(bar.reason)}"
+                for name, (_, of) in zip(names, sides, strict=True)
+                for bar in of.bars
+                if bar.reason
+            )
+        ),
+        beside=tuple(line for name, (_, of) in zip(names, sides, strict=True) if (line := _beside(name, of))),
+    )
+
+
+def _grid(names: Sequence[str], sides: Sequence[Explanation]) -> Grid[str]:
+    parts = list(dict.fromkeys(bar.name for side in sides for bar in side.bars))
+    times = [{bar.name: bar.seconds for bar in side.bars} for side in sides]
+    largest = max((side.eager_s or 0.0 for side in sides), default=0.0)
+    scale = units.time_scale([side.eager_s for side in sides])
+    columns: list[Column[str]] = [Column("part", str, left=True)]
+    for name in names:
+        columns += [Column(plain(name), str), Column("", str, left=True)]
+    lines = []
+    for part in (*parts, "eager call"):
+        cells = [part]
+        for of, side in zip(times, sides, strict=True):
+            seconds = side.eager_s if part == "eager call" else of.get(part)
+            cells += [MISSING if seconds is None else scale(seconds, 3), _bar(seconds, largest)]
+        lines.append(Line(tuple(cells)))
+    return Grid(tuple(columns), tuple(lines))
+
+
+def _bar(seconds: float | None, whole_s: float) -> str:
+    return "█" * round(BAR * seconds / whole_s) if seconds and seconds > 0 and whole_s > 0 else ""
+
+
+def _beside(name: str, of: Explanation) -> str:
+    """What is measured but in no sum, then estimates, labelled as such."""
+    told = [
+        f"clock {of.clock_mhz:.0f} MHz" if of.clock_mhz else "",
+        f"tensor rate while active {units.percent(of.rate_while_active)}" if of.rate_while_active else "",
+        f"DRAM {of.dram_percent:.0f} % of its peak" if of.dram_percent is not None else "",
+        f"estimate: memory floor {units.duration(of.memory_floor_s, 3)}" if of.memory_floor_s else "",
+        f"estimate: last wave {units.percent(of.last_wave)} of a wave empty" if of.last_wave else "",
+    ]
+    known = "; ".join(one for one in told if one)
+    return f"{plain(name)}: {known}" if known else ""

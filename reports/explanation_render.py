@@ -1,0 +1,59 @@
+"""Explanations on the terminal, and as Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from reports.explanation import METHOD, explained
+from reports.layout import fit, lines
+from reports.markdown import bullets, escape, page, table
+from reports.printer import Printer
+from results.codec import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import Console
+
+    from results.explanation import Explanation
+    from results.ranking import Standing
+
+Sides = list[tuple["Standing", "Explanation"]]
+"""A case, and where there is one the case that it is held against, at one shape."""
+
+
+def render(shapes: Sequence[Sides], console: Console) -> None:
+    """Print a grid of bars for each shape, then why some are not split and what stands beside the sum."""
+    out = Printer(console)
+    out.wrapped(METHOD, "dim")
+    for sides in shapes:
+        of = explained(sides)
+        out.line()
+        out.wrapped(of.title, "bold")
+        for text, _ in lines(of.grid, fit([of.grid], out.width)):
+            out.line(text)
+        for line in (*of.beside, *of.reasons):
+            out.wrapped(line, "dim", label="  ")
+
+
+def to_markdown(shapes: Sequence[Sides]) -> str:
+    """The same as GitHub Markdown."""
+    parts = [escape(METHOD)]
+    for sides in shapes:
+        of = explained(sides)
+        parts += [f"### {escape(of.title)}", table(of.grid), bullets(map(escape, (*of.beside, *of.reasons)))]
+    return page(parts)
+
+
+def to_json(shapes: Sequence[Sides]) -> str:
+    """Each case with its bars in seconds, as strict JSON."""
+    plain = [
+        [{"case": asdict(standing.record.case), **asdict(of)} for standing, of in sides] for sides in shapes
+    ]
+    return json.dumps(encode(plain), allow_nan=False, indent=1) + "\n"
+
+
+WRITERS: dict[str, Callable[[Sequence[Sides]], str]] = {"markdown": to_markdown, "json": to_json}
+"""What can be written to stdout, by the name of its option."""

@@ -1,0 +1,171 @@
+"""What experiments that time nothing have shown: a line each in `claims.jsonl`, beside the run's trials.
+
+Each is small, seeded and made on the CPU by a child process (`harness.lesson`). A line is synced before the next
+experiment begins, so that nothing that was measured is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from results.errors import refused
+from results.schema import Stored
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "claims.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls(Stored):
+    """How many matrix products PyTorch was asked for in one call of each qkv variant, at so many heads."""
+
+    n_head: int
+    matmuls: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters(Stored):
+    """Elements of a model that was built, part by part; `mlp_width` and `vocabulary` are assumed, not the lesson's."""
+
+    d_model: int
+    n_layer: int
+    mlp_width: int
+    vocabulary: int
+    context: int
+    attention: int
+    mlp: int
+    embeddings: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrips(Stored):
+    """Random shapes whose features were split into heads and concatenated again, and the other way round.
+
+    `changed` counts the shapes where a bit differed afterwards, `scrambled` those where a reshape without the
+    transpose gave something else than the split: it must find some, or the test could not have failed.
+    """
+
+    seed: int
+    shapes: int
+    changed: int
+    scrambled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence(Stored):
+    """Norms of ∂(output feature)/∂(a head's Q, K and V), by autograd in float64, over all features and heads.
+
+    Before W_O the concatenated heads are the output: `own_least` is the smallest norm towards a feature's own head,
+    `others_largest` the largest towards another. `mixed_least` is the smallest of all after W_O, `mixed_median` their
+    median.
+    """
+
+    seed: int
+    n_head: int
+    head_dim: int
+    own_least: float
+    others_largest: float
+    mixed_least: float
+    mixed_median: float
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt(Stored):
+    """One seeded training of the small transformer, on letters and brackets (`harness.lesson.sequences`).
+
+    `loss` is on held-out sequences, in nats a token. `previous` is how often the best head looks most at the token
+    before, over letters; `matching` how often at the bracket that is closed next, where that is not the token itself.
+    `…_untrained` are those of the same model before training: the best of as many heads.
+    `redundant` is ln of the ratio of gradient norms, cloned heads ÷ the others, minus the same in a twin that trained
+    on the same batches without a clone; None where there is one head.
+    """
+
+    seed: int
+    n_head: int
+    steps: int
+    loss: float
+    previous: float
+    previous_untrained: float
+    matching: float
+    matching_untrained: float
+    redundant: float | None = None
+    took_s: float | None = None
+
+
+One: TypeAlias = Calls | Parameters | RoundTrips | Dependence | Learnt
+
+KINDS: dict[str, type[One]] = {
+    "calls": Calls,
+    "parameters": Parameters,
+    "round_trips": RoundTrips,
+    "dependence": Dependence,
+    "learnt": Learnt,
+}
+"""The key of a line, and what stands under it."""
+
+
+@dataclass
+class Observed:
+    """All experiments stored with a run, in order, and a note for each line that cannot be used."""
+
+    calls: list[Calls] = field(default_factory=list)
+    parameters: list[Parameters] = field(default_factory=list)
+    round_trips: list[RoundTrips] = field(default_factory=list)
+    dependence: list[Dependence] = field(default_factory=list)
+    learnt: list[Learnt] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def take(self, kind: str, plain: object) -> None:
+        """Hold one experiment.
+
+        Raises:
+            ValueError: the kind is unknown, or it does not hold what such a line holds.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"experiment {kind!r} is unknown: {', '.join(KINDS)} are known")
+        getattr(self, kind).append(KINDS[kind].from_json(plain))
+
+
+def load(*folders: Path) -> Observed:
+    """The experiments stored with the runs in these folders; none where a run has no such file.
+
+    Raises:
+        StoreError: a file is there and cannot be read.
+    """
+    observed = Observed()
+    for folder in folders:
+        try:
+            lines = (folder / FILE).read_bytes().splitlines()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise refused("read", folder / FILE, error, "check the disk, or name another run") from None
+        for number, line in enumerate(lines, start=1):
+            try:
+                ((kind, plain),) = json.loads(line).items()
+                observed.take(kind, plain)
+            except (ValueError, AttributeError, RecursionError) as error:
+                observed.notes.append(f"line {number} of {FILE} is no experiment ({error}): left out")
+    return observed
+
+
+def append(folder: Path, kind: str, plain: dict[str, Any]) -> None:
+    """Store one experiment; on return it is on the disk.
+
+    Raises:
+        StoreError: the disk refused.
+    """
+    try:
+        with (folder / FILE).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({kind: plain}, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise refused(
+            "store an experiment in", folder / FILE, error, "name another folder with --out"
+        ) from None

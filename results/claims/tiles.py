@@ -1,0 +1,155 @@
+"""C10, C11 and C12: head_dim 64, 32 and 72 on tensor cores."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from results.claims.claim import Answer, Cases, Claim, Number, Part, Unit
+from results.claims.kernels import backend
+from results.claims.rules import Statement, above, below, missing, not_in_run, unasked
+from results.tensor_use import tensor_use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from results.claims.evidence import Evidence, Named, Place
+
+LIBRARIES = ("sdpa", "sdpa_cudnn", "sdpa_flash", "sdpa_efficient")
+"""Fused kernels of libraries; `sdpa` is the one that PyTorch chooses."""
+
+OURS = "flash_portable"
+"""A kernel of ours that pads no head_dim: what is forced on it is forced on everybody."""
+
+HEADS = 12
+SWEEP = (32, 64, 72)
+CASES = Cases(
+    ("attention",), (*LIBRARIES, OURS), head_dim=SWEEP, masks=("full",), counters=True, needs_gpu=True
+)
+
+NO_PADDING = 1.02
+"""Issued ÷ useful up to which nothing is padded; without a mask it is 1 exactly."""
+
+LOSES = 1.10
+"""Useful work a second at 64 ÷ at the other head_dim, from which the tile is under-used."""
+
+
+def fits_64(evidence: Evidence) -> list[Part]:
+    """C10: nothing is padded at 64, and it does more useful work a second than its neighbour of no such multiple."""
+    return _families(evidence, [partial(_fits, head_dim=64), partial(_ahead_of, head_dim=72)])
+
+
+def under_uses_32(evidence: Evidence) -> list[Part]:
+    """C11: nothing is padded at 32, and less useful work is done a second than at 64."""
+    return _families(evidence, [partial(_fits, head_dim=32), partial(_ahead_of, head_dim=32)])
+
+
+def falls_back_at_72(evidence: Evidence) -> list[Part]:
+    """C12: padding at 72, and another kernel than at 64; both forced on every kernel, ours included."""
+    return _families(
+        evidence, [_padded_72, partial(_ahead_of, head_dim=72), _fallback_72], (*LIBRARIES, OURS)
+    )
+
+
+def _families(
+    evidence: Evidence,
+    tests: list[Callable[[Evidence, Named, Place], list[Part]]],
+    names: tuple[str, ...] = LIBRARIES,
+) -> list[Part]:
+    """Every test of every kernel at every shape, told by the head_dim of 64 that the others are held against."""
+    if not evidence.on_gpu:
+        return [unasked("what tensor cores execute", "tensor cores are a GPU's; this run is on a CPU")]
+    width = HEADS * 64
+    needs = [("attention", name) for name in names]
+    parts = [
+        part
+        for named in needs
+        for place in evidence.places((named,), width, HEADS)
+        for test in tests
+        for part in test(evidence, named, place)
+    ]
+    return parts or [not_in_run(evidence, "attention at head_dim 32, 64 and 72", needs[:1], width, HEADS)]
+
+
+def _sized(place: Place, head_dim: int) -> Place:
+    return place._replace(d_model=place.n_head * head_dim)
+
+
+def _issued(evidence: Evidence, named: Named, place: Place) -> Number | str:
+    """What the tensor cores executed ÷ the algorithm's FLOPs; a causal mask's half-empty tiles count, too."""
+    standing = evidence.standing(named, place)
+    if standing is None:
+        return f"no time of {'/'.join(named)} at head_dim {place.d_model // place.n_head}"
+    use = tensor_use(standing)
+    if use.issued_ratio is None:
+        return use.missing.get("issued_ratio", "it was not counted")
+    if use.issued_ratio == 0:
+        return "it executes no matrix instruction"
+    if place.causal:
+        return "with a causal mask, masked halves of tiles look like padding: --mask full tells"
+    return Number(use.issued_ratio, Unit.TIMES)
+
+
+def _fits(evidence: Evidence, named: Named, place: Place, head_dim: int) -> list[Part]:
+    told = f"{named[1]} executes {{}} the FLOPs it needs at {head_dim}"
+    asked = Statement(f"issued ÷ useful at {head_dim}", told, f"{told}: it is padded", evidence.words(place))
+    return [below(_issued(evidence, named, _sized(place, head_dim)), NO_PADDING, asked)]
+
+
+def _padded_72(evidence: Evidence, named: Named, place: Place) -> list[Part]:
+    told = f"{named[1]} executes {{}} the FLOPs it needs at 72"
+    asked = Statement("issued ÷ useful at 72", told, f"{told}: nothing is padded", evidence.words(place))
+    return [above(_issued(evidence, named, _sized(place, 72)), NO_PADDING, asked)]
+
+
+def _ahead_of(evidence: Evidence, named: Named, place: Place, head_dim: int) -> list[Part]:
+    """Useful FLOP/s at 64 ÷ those at the other: times weighed with the work that was done in them."""
+    other = _sized(place, head_dim)
+    found = evidence.ratio((named,), (named,), other, under_place=place)
+    theirs, ours = evidence.standing(named, other), evidence.standing(named, place)
+    if isinstance(found, Number) and theirs and ours:
+        found = found.times(ours.record.useful_flops / theirs.record.useful_flops)
+    told = f"{named[1]} does {{}} the useful work a second at 64 that it does at {head_dim}"
+    about = f"useful work a second at 64 ÷ at {head_dim}"
+    return [above(found, LOSES, Statement(about, told, told, evidence.words(place)))]
+
+
+def _fallback_72(evidence: Evidence, named: Named, place: Place) -> list[Part]:
+    """Whether PyTorch's own choice leaves the library that it takes at 64: a forced backend cannot fall back."""
+    if named[1] != LIBRARIES[0]:
+        return []
+    about, at, margin = "PyTorch's choice at 72", evidence.words(place), "another library than at 64"
+    found = [evidence.standing(named, _sized(place, head_dim)) for head_dim in (64, 72)]
+    used = [backend(one) if one else None for one in found]
+    if None in used:
+        return [missing(Statement(about, about, about, at), "its kernels were not recorded", margin)]
+    if used[0] != used[1]:
+        told = f"PyTorch goes from {used[0]} at 64 to {used[1]} at 72"
+        return [Part(about, at, told, Answer.HOLDS, margin)]
+    return [Part(about, at, f"PyTorch stays with {used[0]} at 72: no fallback", Answer.FAILS, margin)]
+
+
+C10 = Claim(
+    "C10",
+    "Tensor cores (RTX 4090) prefer tiles in multiples of 16: head_dim 64 = 4 × 16 fits exactly.",
+    "without a mask no library kernel executes more than 1.02 × the needed FLOPs at 64, and each does more than 1.10 × "
+    "the useful work a second that it does at 72",
+    fits_64,
+    (CASES,),
+)
+C11 = Claim(
+    "C11",
+    "head_dim 32 fits too but under-uses the tile.",
+    "without a mask no library kernel executes more than 1.02 × the needed FLOPs at 32, and each does more than 1.10 × "
+    "the useful work a second at 64",
+    under_uses_32,
+    (CASES,),
+)
+C12 = Claim(
+    "C12",
+    "head_dim 72 does not fit and forces fallback kernels.",
+    "without a mask every kernel executes more than 1.02 × the needed FLOPs at 72 (one that does not shows that "
+    "nothing forces it) and does more than 1.10 × the useful work a second at 64, and PyTorch leaves the library of 64",
+    falls_back_at_72,
+    (CASES,),
+)

@@ -1,0 +1,191 @@
+"""`claims` as a command: what it takes, what it measures, how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness import claims_command, experiments
+from harness.claims_command import Options, chosen
+from harness.claims_measuring import plan_of, selection_of
+from harness.errors import INTERRUPTED, HeadbenchError, UsageError
+from harness.plan import VariantFacts
+from results.claims import CLAIMS, Evidence
+from results.claims.claim import Cases
+from results.claims.observed import FILE, load
+from results.store import read
+from tests.harness.commands import command, environment, headbench, only_run
+from tests.results import builders
+from tests.results.sessions import STEADY, session
+from tests.results.sessions import stored as stored_session
+
+REFERENCE = "nvidia-h200/default"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (Options(claims=("C14",)), "claim 'C14' is unknown: the lesson's are C1 to C13"),
+        (Options(claims=("all",)), "claim 'all' is unknown"),
+        (Options(recorded="nowhere"), "no run at nowhere"),
+        (Options(recorded=REFERENCE, quick=True), "--quick is for measuring"),
+        (Options(recorded=REFERENCE, device="cpu"), "--device is for measuring"),
+        (
+            Options(recorded=REFERENCE, formats=("json", "markdown")),
+            "--json and --markdown exclude each other",
+        ),
+        (Options(claims=("C4",), device="gpu"), "gpu"),
+    ],
+)
+def test_wrong_usage_is_said_in_one_line(options: Options, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as raised:
+        claims_command.show(options)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_session_is_two_runs(tmp_path) -> None:
+    path = stored_session(tmp_path, session({builders.case(): STEADY}))
+    with pytest.raises(UsageError, match="is an ab session: name its base or its head"):
+        claims_command.show(Options(recorded=str(path)))
+
+
+def test_claims_are_taken_in_the_lessons_order_whatever_is_typed() -> None:
+    assert [claim.id for claim in chosen(["c8", "C2"])] == ["C2", "C8"]
+    assert [claim.id for claim in chosen([])] == [f"C{number}" for number in range(1, 14)]
+
+
+def test_a_recorded_run_is_judged_whatever_the_verdicts() -> None:
+    done = headbench("claims", "--from", REFERENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "13 claims judged on NVIDIA H200" in done.stdout
+    for claim in CLAIMS:
+        assert f"\n{claim}  " in done.stdout
+
+
+def test_a_recorded_run_goes_into_programs() -> None:
+    done = headbench("claims", "C2", "--from", REFERENCE, "--json")
+    (claim,) = json.loads(done.stdout)["claims"]
+    assert claim["judgement"] == "partly"
+    assert headbench("claims", "C2", "--from", REFERENCE, "--markdown").stdout.startswith("**1 claim judged")
+
+
+def test_judging_imports_neither_torch_nor_pandas() -> None:
+    code = (
+        "import sys; from harness.claims_command import Options, show; "
+        f"show(Options(recorded={REFERENCE!r})); "
+        "print([name for name in ('torch', 'pandas', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_damaged_experiment_is_noted(tmp_path) -> None:
+    path = builders.stored(tmp_path)
+    (path / FILE).write_text("{}\n")
+    done = headbench("claims", "C4", "--from", path)
+    assert done.returncode == 0
+    assert f"line 1 of {FILE} is no experiment" in " ".join(done.stdout.split())
+
+
+def test_a_damaged_manifest_is_told_in_one_line(tmp_path) -> None:
+    of = builders.manifest(
+        environment={**builders.GPU_ENVIRONMENT, "peaks": {"bf16": {"flops_per_s": 1e12, "clock_mhz": "x"}}}
+    )
+    done = headbench("claims", "--from", builders.stored(tmp_path, of))
+    assert done.returncode in (0, 1)
+    assert len(done.stderr.splitlines()) == done.returncode
+
+
+FACTS = [
+    VariantFacts(stage, name, "", "", None, None)
+    for stage, name in (("qkv", "fused"), ("attention", "sdpa"), ("attention", "materialized"))
+]
+ON_CPU = {**builders.CPU_ENVIRONMENT, "device": "cpu"}
+
+
+def test_what_this_version_lacks_is_left_out_of_the_plan() -> None:
+    assert selection_of(Cases(("qkv",), ("no_such",)), FACTS) is None
+    assert selection_of(Cases(("no_such",)), FACTS) is None
+    known = selection_of(Cases(("attention", "no_such"), ("sdpa", "sdpa_strided")), FACTS)
+    assert known is not None
+    assert (known.stages, known.variants) == (("attention",), ("sdpa",))
+
+
+def test_a_case_that_two_claims_want_is_measured_once_and_a_gpus_not_on_a_cpu() -> None:
+    wanted = [
+        Cases(("attention",), ("sdpa",), (768,), (12,)),
+        Cases(("attention",), ("sdpa", "materialized"), (768,), (12,)),
+        Cases(("qkv",), ("fused",), (768,), (12,), needs_gpu=True),
+    ]
+    plan = plan_of(wanted, FACTS, ON_CPU)
+    assert [case.variant for case in plan.cases] == ["sdpa", "materialized"]
+    assert len(plan.groups) == 1
+
+
+def test_trainings_are_shared_out_and_each_seed_trains_both_models() -> None:
+    jobs = experiments.jobs_for(["learnt", "calls", "learnt"], quick=True)
+    assert [job["kind"] for job in jobs] == ["learnt"] * 6 + ["calls"]
+    assert {(job["seed"], job["n_head"]) for job in jobs[:-1]} == {(s, h) for s in range(3) for h in (4, 1)}
+    assert len(experiments.jobs_for(["learnt"], quick=False)) > len(jobs)
+
+
+def test_a_child_that_dies_is_told_and_what_was_stored_stays(tmp_path) -> None:
+    told: list[str] = []
+    jobs = [{"kind": "parameters"}, {"kind": "parameters"}, {"kind": "no_such_kind"}]
+    with pytest.raises(
+        HeadbenchError, match=r"makes the claims' experiments ended with exit code 1: KeyError"
+    ):
+        experiments.make(jobs, tmp_path, told.append)
+    assert len(load(tmp_path).parameters) >= 1
+    assert told[0] == "1 of 3 experiments: parameters"
+
+
+def test_algebra_is_made_stored_and_judged_again(tmp_path) -> None:
+    done = headbench("claims", "C3", "c4", "C5", "--device", "cpu", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\nC4  supported" in done.stdout
+    assert "\nC5  supported" in done.stdout
+    path = only_run(tmp_path)
+    again = headbench("claims", "C3", "C4", "C5", "--from", path)
+    assert again.stdout == done.stdout
+    assert len(Evidence.of(read(path)).observed.dependence) == 3
+
+
+def test_cases_and_experiments_share_one_run(tmp_path) -> None:
+    done = headbench("claims", "C1", "--quick", "--device", "cpu", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\nC1  supported" in done.stdout
+    run = read(only_run(tmp_path))
+    assert {trial.case.variant for trial in run.trials} == {"per_head", "fused", "fused_qkv"}
+    assert (run.path / FILE).exists()
+
+
+def test_an_interrupt_ends_children_and_shows_what_there_is(tmp_path) -> None:
+    running = subprocess.Popen(
+        command("claims", "C6", "--device", "cpu", "--out", tmp_path),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    while not list(tmp_path.glob("*/manifest.json")):
+        assert running.poll() is None, "it ended before it began"
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    out, error = running.communicate(timeout=60)
+    assert running.returncode == INTERRUPTED
+    assert "Traceback" not in error
+    assert "C6  not measurable here" in out
+    assert f"stored in {only_run(tmp_path)}" in error
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_kernels_are_counted_and_the_lessons_kernel_is_timed(tmp_path) -> None:
+    done = headbench("claims", "C1", "C9", "--quick", "--out", tmp_path, timeout_s=400)
+    assert done.returncode == 0, done.stderr
+    assert "\nC1  supported" in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "all heads are 1 launch" in told
+    assert "the time of the library's kernel" in told
