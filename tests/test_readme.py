@@ -66,6 +66,15 @@ def test_each_table_is_a_recorded_runs(table, command):
     assert [line for line in lines if line not in recorded] == []
 
 
+def test_the_ratios_of_our_kernels_are_a_recorded_runs(capsys):
+    shown = README.partition("<!-- kernels: begin -->")[2].partition("<!-- kernels: end -->")[0]
+    source, printed = re.fullmatch(
+        r"\s*```python\n(.*?)```\s*```\n(.*?)```\s*", shown, flags=re.DOTALL
+    ).groups()
+    exec(source, {})
+    assert capsys.readouterr().out == printed
+
+
 def test_the_pandas_example_runs():
     run = results.read(REFERENCE)
     assert len(run.frame()) == len(run.manifest.cases)
