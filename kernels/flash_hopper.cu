@@ -1,23 +1,25 @@
 // Attention, forward, for Hopper (sm_90a): O = softmax(Q · Kᵀ · scale + mask) · V and the rows' log-sum-exp.
 //
 // The idea. A softmax subtracts each row's maximum only to stay inside the range of its numbers; the result is the same
-// without. In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So this kernel looks for no
-// maximum and rescales no O, and nothing in its loop waits for a whole row. Tiles with a row whose sum left the range are
-// noted (NaN, too), and after its last tile the block goes through those again, carefully, as other kernels do through all,
-// and overwrites such rows, no others: which keys a row's neighbours see does not show in it. fp16 has a smaller range: there
-// the maximum of the first tile is subtracted throughout.
+// without. In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So the first pass looks for no
+// maximum and rescales no O, and nothing in its loop waits for a whole row. A tile of queries with a row whose sum of
+// exponentials left the range, or is NaN, is noted. After its last tile the block goes through those noted again, with the
+// usual online softmax, and overwrites such rows and no others: no bit of a row depends on its neighbours. fp16 has a smaller
+// range: there the first pass subtracts the maximum of a row's first tile of keys throughout, and few rows need the second.
+// The second pass reads Q, K and V anew, so O must lie elsewhere.
 //
-// Who does what. As many blocks as fit stay on an SM and take tile after tile of 64 · WARPGROUPS queries (a persistent grid).
-// One thread of a block's first warpgroup, the producer, asks TMA for Q, K and V, running ahead into the next tile; that
-// warpgroup hands its registers to the others, the consumers, with 64 queries each. Barriers in shared memory say which
-// stage is full and which is free.
+// Who does what. As many blocks as fit stay on an SM, and each takes tile after tile of 64 · WARPGROUPS queries (a persistent
+// grid). One thread of a block's first warpgroup, the producer, has TMA fetch Q, K and V, running ahead into the next tile;
+// that warpgroup hands its registers to the others, the consumers, with 64 queries each. Tiles wait in rings of stages;
+// barriers in shared memory (mbarriers, see Layout) say which stage is full and which is free.
 //
 // A consumer goes from the last tile of keys that its rows may see to the first. It asks for the scores of a tile and for
 // P · V of the tile before, and computes exponentials as soon as the scores are there, while P · V is under way. Consumers
-// ask in turn, so that the tensor cores have the others' products while one computes exponentials. In registers there are
-// a tile of scores (KEYS / 2), P_COPIES of P (KEYS / 4 each) and O (HEAD_DIM / 2).
+// ask in turn, so that the tensor cores have the others' products while one computes exponentials ("ping-pong"). A thread
+// has in registers a tile of scores (KEYS / 2), P_COPIES of P (KEYS / 4 each) and O (HEAD_DIM / 2).
 //
-// O leaves through shared memory, from where its queries were, by TMA: nobody waits for it but who wants that place.
+// O leaves by TMA from shared memory, from where the tile's queries were, and in the background: that place is returned to
+// the producer only when the next tile's first scores are there.
 //
 // Padding. Q · Kᵀ goes in steps of 16 columns (72 as 80: TMA fills columns beyond the tensor with zeros), P · V has
 // HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns.
@@ -32,7 +34,7 @@
 // consumers ask for products in turn; P_COPIES 2 if one P is filled while the other is multiplied; MULTIPLIED of eight
 // exponentials are left to the multiply-adders.
 //
-// A block's registers are what its launch bounds leave each thread, in eights: asking for more than that waits for ever.
+// A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
 #define PRODUCER_REGISTERS 24
 #define CONSUMER_LIMIT ((POOL - PRODUCER_REGISTERS) / WARPGROUPS / 8 * 8)
@@ -55,8 +57,8 @@
 #define QUERY_STAGE (BOXES * QUERY_BOX)
 #define NOTES 256                           // words, a bit for each tile that a block does
 #define MINUS_INFINITY __int_as_float(0xff800000)
-// The powers of two between which sums of exponentials are trusted. No P is above them, so no P · V overflows while |V| is
-// below 2^67 (bf16).
+// The powers of two between which a row's sum of exponentials is trusted. No P of such a row is above them: none overflows
+// fp16, and in bf16 no P · V overflows float32 while |V| is below 2^67.
 #define LOG_MAX (FP16 ? 15.0f : 60.0f)
 #define LOG_MIN (FP16 ? -1.0f : -60.0f)
 
@@ -77,9 +79,12 @@ struct Problem {
 typedef float Scores[KEY_TILES][4];
 typedef unsigned Probabilities[SLICES][4];
 
-// Which rows of which head, and the last tile of keys that they may see: from there back to key 0. -1: there is no more work.
+// A tile of queries: its rows of a head, and the last tile of keys that any of them may see, from where it goes back to key 0.
 struct Work {
-    int head, first_row, last_tile, round;      // the head counts through all batch elements
+    int head;           // counted through all batch elements
+    int first_row;
+    int last_tile;      // -1: this pass has no more work
+    int round;          // which of this block's tiles it is, from 0
 };
 
 __device__ __forceinline__ Work work_of(const Problem& problem, int tile, int round)
@@ -99,7 +104,8 @@ __device__ __forceinline__ int dealt(int round)
     return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
-// A ring of stages: which one is next, and the parity of the round.
+// A ring of stages: which one is next, and the parity of how often the ring was gone round, which is that of the phase to
+// await at a stage's `full` barrier, and the opposite at its `free` one, as stages begin free.
 template <int STAGES> struct Ring {
     int stage = 0, parity = 0;
     __device__ __forceinline__ int before() const { return stage == 0 ? STAGES - 1 : stage - 1; }
@@ -110,7 +116,13 @@ template <int STAGES> struct Ring {
     }
 };
 
-// Where things lie in shared memory, as addresses.
+// Where things lie in shared memory, as addresses. The barriers, and who arrives there:
+//
+//   q_full      of each stage and consumer: the producer, then TMA's bytes. `work` of that stage is posted before.
+//   q_free      of each stage and consumer: all its threads, when none needs the queries, `work` or O there any more.
+//   k_full      of each stage: the producer, then TMA's bytes; v_full likewise.
+//   k_free      of each stage: a lane of each consumer's warp, when the products that read it are done; v_free likewise.
+//   first_pass  one thread of each consumer, when its notes are complete.
 struct Layout {
     unsigned q, k, v, q_full, q_free, k_full, k_free, v_full, v_free, first_pass, work, notes;
     __device__ __forceinline__ explicit Layout(unsigned base)
@@ -172,7 +184,7 @@ struct Producer {
         ring.next();
     }
 
-    // Says what comes next, and fetches its queries.
+    // Posts what comes next, and has its queries fetched.
     __device__ __forceinline__ void announce(const Work& work)
     {
         for (int i = 0; i < WARPGROUPS; ++i)
@@ -192,6 +204,7 @@ struct Producer {
         queries.next();
     }
 
+    // All that the consumers need for a tile of queries, in the order in which they do: K is a tile ahead of V.
     __device__ __forceinline__ void fetch(const Work& work)
     {
         announce(work);
@@ -209,13 +222,15 @@ struct Consumer {
     const Problem& problem;
     const Layout& at;
     const int index;                // of this warpgroup among the consumers
-    const int g, t, row_in_tile;    // the thread's rows are row_in_tile and row_in_tile + 8
+    const int g, t;                 // the lane's place in a fragment, see mma.cuh
+    const int row_in_tile;          // of the block: the thread's rows are this one and the one 8 below
     Ring<Q_STAGES> queries;         // those whose scores are asked for next
     Ring<K_STAGES> keys;            // the tile whose scores are asked for next
     Ring<V_STAGES> values;          // the tile that P belongs to
     int reading = -1;               // the stage of V that the last P · V may still read
-    float maximum[2], sum[2];
-    float reference[2] = {};        // what the first pass subtracted; for the second one
+    float maximum[2];               // what is subtracted from the rows' scores, a power of two like them
+    float sum[2];                   // of the rows' exponentials, until `add_up_sums` this thread's part
+    float reference[2] = {};        // in the second pass: what the first one subtracted
     float o[COLUMN_TILES][4];
     Scores s;
     Probabilities p[P_COPIES];
@@ -224,7 +239,8 @@ struct Consumer {
         : problem(problem), at(at), index(__shfl_sync(~0u, threadIdx.x / 128, 0) - 1), g(threadIdx.x % 32 / 4),
           t(threadIdx.x % 4), row_in_tile(64 * index + threadIdx.x % 128 / 32 * 16 + g) {}
 
-    // Consumers ask for their products in turn, so that while one's exponentials are computed, the other's products are.
+    // A named barrier for each consumer: it waits there, and the one before it in turn arrives. All of them take one turn for
+    // each tile of keys of the block, be it theirs or not.
     __device__ __forceinline__ void await_turn() const
     {
         if constexpr (TURNS && WARPGROUPS > 1)
@@ -237,7 +253,7 @@ struct Consumer {
             named_arrive<256>(NAMED_TURN + (index + 1) % WARPGROUPS);
     }
 
-    // All lanes of a warp are together here: each has waited for the same products.
+    // One arrival for the warp. Its lanes are together, and past what they waited for: `products_wait` or __syncwarp saw to it.
     __device__ __forceinline__ void release(unsigned barrier) const
     {
         if (threadIdx.x % 32 == 0)
@@ -301,6 +317,7 @@ struct Consumer {
             }
     }
 
+    // Scores' accumulators, packed in pairs, are the next product's fragments: see mma.cuh.
     template <int COUNT = SLICES> __device__ __forceinline__ void pack_probabilities(Probabilities& p)
     {
 #pragma unroll
@@ -331,7 +348,7 @@ struct Consumer {
         }
     }
 
-    // The careful way: the maximum so far, and O and the sums rescaled to it.
+    // The maximum so far, and O and the sums rescaled to it: the online softmax, and the first tile of fp16.
     __device__ __forceinline__ void raise_maximum()
     {
 #pragma unroll
@@ -352,10 +369,10 @@ struct Consumer {
         }
     }
 
-    // A tile whose keys none of this consumer's rows may see.
-    template <bool CAREFUL> __device__ __forceinline__ void skip_tile()
+    // A tile of keys that others of the block need, and none of this consumer's rows may see.
+    template <bool ONLINE> __device__ __forceinline__ void skip_tile()
     {
-        if constexpr (!CAREFUL) {
+        if constexpr (!ONLINE) {
             await_turn();
             pass_turn();
         }
@@ -366,8 +383,8 @@ struct Consumer {
         values.next();
     }
 
-    // Where the queries before these were, O has been read from, or will be in a moment; and every thread has read what was
-    // posted there.
+    // Returns the place of the queries before these: each thread has read what was posted there, and waits, if it stored O from
+    // there, until O has been read.
     __device__ __forceinline__ void return_queries() const
     {
         if (threadIdx.x % 32 == 0)
@@ -437,6 +454,8 @@ struct Consumer {
         release_values();
     }
 
+    // The first pass over a tile of queries, from tile `first` of keys back to key 0; `first_row` is the block's, here as in
+    // `mask`. The queries before these are returned late, when O has long been read from there.
     __device__ __forceinline__ void stream(int first, int first_row, bool started)
     {
         first_tile(first, first_row);
@@ -460,7 +479,8 @@ struct Consumer {
         }
     }
 
-    __device__ __forceinline__ void carefully(int first, int first_row, bool started)
+    // The second pass: the online softmax, one product after the other.
+    __device__ __forceinline__ void stream_online(int first, int first_row, bool started)
     {
         if (started)
             return_queries();
@@ -503,15 +523,15 @@ struct Consumer {
         }
     }
 
-    // Whether 2^reference is so far from a row's numbers that the first pass cannot be trusted with it.
+    // Whether a row's sum of exponentials is in range when `reference` is subtracted from its scores.
     __device__ __forceinline__ bool trusted(int half, float reference) const
     {
         const float log_sum = maximum[half] - reference + log2f(sum[half]);
         return log_sum >= LOG_MIN && log_sum <= LOG_MAX;        // false for NaN
     }
 
-    // All tiles of rows until the end of the work. Those with a row that is in doubt are noted, to be gone through again.
-    template <bool CAREFUL> __device__ __forceinline__ void attend()
+    // A pass: all tiles of queries that are posted. The first one notes those with a row that cannot be trusted.
+    template <bool ONLINE> __device__ __forceinline__ void attend()
     {
         bool started = false;
         for (;; started = true) {
@@ -519,24 +539,24 @@ struct Consumer {
             const Work work = at.posted(queries.stage);
             if (work.last_tile < 0)
                 break;
-            clear(FP16 || CAREFUL ? MINUS_INFINITY : 0.0f);
-            const int first_row = work.first_row + 64 * index;
-            const int first = first_row < problem.seq_len ? last_key(first_row + 63) / KEYS : -1;
+            clear(FP16 || ONLINE ? MINUS_INFINITY : 0.0f);
+            const int own_row = work.first_row + 64 * index;
+            const int first = own_row < problem.seq_len ? last_key(own_row + 63) / KEYS : -1;
 #pragma unroll 1
             for (int tile = work.last_tile; tile > first; --tile)
-                skip_tile<CAREFUL>();
+                skip_tile<ONLINE>();
             if (first < 0) {
                 if (started)
                     return_queries();
                 queries.next();
                 continue;
             }
-            if constexpr (CAREFUL)
-                carefully(first, work.first_row, started);
+            if constexpr (ONLINE)
+                stream_online(first, work.first_row, started);
             else
                 stream(first, work.first_row, started);
             add_up_sums();
-            if constexpr (CAREFUL)
+            if constexpr (ONLINE)
                 overwrite(work);
             else {
                 const bool doubtful = !(trusted(0, maximum[0]) && trusted(1, maximum[1]));
@@ -549,8 +569,8 @@ struct Consumer {
         }
         if (started)
             return_queries();
-        if constexpr (!CAREFUL) {
-            queries.next();     // past the end of the first pass, whose place is free, too
+        if constexpr (!ONLINE) {
+            queries.next();     // past the end of the first pass, whose place is returned, too
             return_queries();
             // What the second pass stores again must come after what the first one stored.
             wait_until_stored();
@@ -588,7 +608,7 @@ struct Consumer {
             store_lse(work, half);
     }
 
-    // The rows, and no others, that the first pass cannot be trusted with.
+    // The rows that the first pass cannot be trusted with, to the tensor; the others stay as they are.
     __device__ __forceinline__ void overwrite(const Work& work) const
     {
         char* const head = problem.out_data + work.head / problem.heads * problem.out_batch
@@ -611,7 +631,8 @@ struct Consumer {
     {
         const int row = work.first_row + row_in_tile + 8 * half;
         if (problem.lse != nullptr && t == 0 && row < problem.seq_len)
-            problem.lse[(long long)work.head * problem.seq_len + row] = (maximum[half] + log2f(sum[half])) * 0.6931471805599453f;
+            problem.lse[(long long)work.head * problem.seq_len + row] =
+                (maximum[half] + log2f(sum[half])) * 0.6931471805599453f;
     }
 };
 
@@ -644,10 +665,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
         take_registers<CONSUMER_REGISTERS>();
         Consumer consumer(problem, at);
         if (consumer.index == WARPGROUPS - 1)
-            consumer.pass_turn();
+            consumer.pass_turn();       // the first turn is consumer 0's
         consumer.attend<false>();
         if (consumer.index == 0)
-            consumer.await_turn();
+            consumer.await_turn();      // nobody's arrival is left over
         if (threadIdx.x % 128 == 0)
             barrier_arrive(at.first_pass);
         consumer.attend<true>();

@@ -1,5 +1,6 @@
 // Hopper's own instructions (sm_90a): asynchronous matrix products of a warpgroup (wgmma), tensor copies by a unit of their
-// own (TMA), and the barriers in shared memory that tell when a copy has landed (mbarrier). The element is `mma.cuh`'s.
+// own (TMA), and the barriers in shared memory that tell when a copy has landed (mbarrier). The element, `FP16` or not, is
+// mma.cuh's.
 //
 // A warpgroup is four neighbouring warps; warp w of it holds rows 16 w to 16 w + 15 of a 64-row product, in the fragments
 // that mma.cuh describes. A product's B, and A unless it is in registers, are read from shared memory by descriptors.
@@ -44,19 +45,6 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, int parity)
         "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
         "@!complete bra again;\n"
         "}" :: "r"(barrier), "r"(parity) : "memory");
-}
-
-// Whether that phase is complete already.
-__device__ __forceinline__ bool barrier_passed(unsigned barrier, int parity)
-{
-    int passed;
-    asm volatile(
-        "{\n"
-        ".reg .pred complete;\n"
-        "mbarrier.test_wait.parity.shared::cta.b64 complete, [%1], %2;\n"
-        "selp.b32 %0, 1, 0, complete;\n"
-        "}" : "=r"(passed) : "r"(barrier), "r"(parity) : "memory");
-    return passed;
 }
 
 // For the copies to see the barriers that were initialised.
@@ -120,7 +108,7 @@ __device__ __forceinline__ void commit_stores()
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Until this thread's committed stores of boxes have read all of shared memory that they need.
+// Until this thread's committed stores of boxes have read what they store, so that its place may be used again.
 __device__ __forceinline__ void wait_for_stores()
 {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
@@ -142,11 +130,6 @@ __device__ __forceinline__ void stmatrix_4(unsigned address, unsigned r0, unsign
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};"
         :: "r"(address), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
-}
-
-__device__ __forceinline__ void prefetch_map(const TensorMap& map)
-{
-    asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
 }
 
 // Whether any of the 128 threads that meet at named barrier `id` says so.
@@ -227,7 +210,7 @@ template <int PENDING> __device__ __forceinline__ void products_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// C (64 × COLUMNS, an Accumulator for each 8 columns) = [C +] A · B, 16 deep. One specialisation per number of columns.
+// C (64 × COLUMNS, four float32 a thread for each 8 columns) = [C +] A · B, 16 deep. One specialisation per number of columns.
 //   rows: A and B by descriptors, their depth along the columns; `add` false starts from zero.
 //   columns: A in registers, B by a descriptor with its depth along the rows; always adds.
 template <int COLUMNS> struct Product;
