@@ -39,6 +39,7 @@ def _facts(found: Resources) -> dict[str, object]:
         "spilled_bytes": found.spilled_bytes,
         "shared_bytes": found.shared_bytes,
         "tensor_instructions": found.tensor_instructions,
+        "waits": found.waits,
     }
 
 

@@ -13,11 +13,13 @@ from harness.following import follow
 from harness.probe import START_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 def show() -> int:
-    """Print a line per kernel, build and architecture; 1 if one spills registers or does not compile, else 0.
+    """Print a line per kernel, build and architecture, and one per fault; 1 if there is a fault, else 0.
+
+    A fault is a kernel that does not compile, spills registers, or has a product that the compiler makes wait.
 
     Without NVRTC there is nothing to tell but what would install it, and that is no fault: 0.
 
@@ -35,7 +37,8 @@ def show() -> int:
                 faults.append(event["reason"])
             case "build":
                 print(event["name"], *map(_line, event["found"]), sep="\n", flush=True)
-                faults.extend(_spill(event["name"], one) for one in event["found"] if one["spilled_bytes"])
+                for one in event["found"]:
+                    faults.extend(_faults(event["name"], one))
 
     with Child("harness.compiling", {}, START_S) as child:
         ended = follow(child, START_S, None, tell)
@@ -53,7 +56,9 @@ def _conclude(compiler: Mapping[str, Any], faults: list[str]) -> int:
     for fault in faults:
         print(f"! {fault}")
     major, minor = compiler["nvrtc"]
-    print(f"compiled with NVRTC {major}.{minor}: {len(faults) or 'no'} faults")
+    print(
+        f"compiled with NVRTC {major}.{minor}: {len(faults) or 'no'} {'fault' if len(faults) == 1 else 'faults'}"
+    )
     return int(bool(faults))
 
 
@@ -70,8 +75,12 @@ def _line(found: Mapping[str, Any]) -> str:
     )
 
 
-def _spill(build: str, found: Mapping[str, Any]) -> str:
-    return (
-        f"{found['kernel']} ({build}) spills {found['spilled_bytes']} bytes a thread on {found['architecture']}: "
-        f"smaller tiles or fewer blocks on an SM give it registers"
-    )
+def _faults(build: str, found: Mapping[str, Any]) -> Iterator[str]:
+    who, where = f"{found['kernel']} ({build})", f"on {found['architecture']}"
+    if spilled := found["spilled_bytes"]:
+        yield (
+            f"{who} spills {spilled} bytes a thread {where}: "
+            f"smaller tiles or fewer blocks on an SM give it registers"
+        )
+    for told in found["waits"]:
+        yield f"{who} has tensor-core products that wait for each other {where}: {told}"

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from harness import compiling
 from kernels.compiler import ARCHITECTURES, Build
 from kernels.inspect import catalogue, inspect, without_disassembler
 from tests.harness.commands import command, environment, headbench
@@ -94,6 +96,17 @@ def test_a_product_that_the_compiler_makes_wait_is_found(tmp_path, nvrtc, produc
     (found,) = inspect(Build(file, architectures=("sm_90a",)))
     assert all(any(wait in sentence for sentence in found.waits) for wait in waits)
     assert bool(found.waits) is bool(waits)
+
+
+def test_the_doctors_child_tells_of_products_that_wait(tmp_path, nvrtc, monkeypatch):
+    file = tmp_path / "impatient.cu"
+    file.write_text(IMPATIENT.replace("PRODUCT", "called").replace("EARLY", ""))
+    monkeypatch.setattr(compiling, "catalogue", lambda: [Build(file, architectures=("sm_90a",))])
+    sent = []
+    compiling._tell_builds(SimpleNamespace(send=lambda event, **told: sent.append((event, told))))
+    ((event, told),) = sent
+    assert event == "build"
+    assert any("serialized" in sentence for sentence in told["found"][0]["waits"])
 
 
 DOCTOR = """
