@@ -74,6 +74,19 @@ def check_addresses(actor: str, tensors: Mapping[str, torch.Tensor]) -> None:
             )
 
 
+def check_apart(actor: str, out: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> None:
+    """Whether `out` begins elsewhere than each of the inputs, which a kernel may read after it wrote.
+
+    That they overlap otherwise is not found: views of one tensor may lie between each other's rows.
+
+    Raises:
+        KernelError: it begins where one of them does.
+    """
+    for name, tensor in inputs.items():
+        if tensor.data_ptr() == out.data_ptr():
+            raise KernelError(f"{actor}: out is where {name} is: a tensor of its own, or none, would do")
+
+
 def byte_strides(tensor: torch.Tensor) -> tuple[int, ...]:
     """The strides of all dimensions but the last, in bytes; 0 for a dimension of one element, which has none."""
     return tuple(

@@ -1,4 +1,4 @@
-"""Attention by `flash_hopper.cu`: which tile a shape gets, and one launch of as many blocks as there are SMs."""
+"""Attention by `flash_hopper.cu`: which tile a shape gets, and one launch of a persistent grid."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from ctypes import Array
 
-    from kernels import loader
-
 ACTOR = "flash_hopper"
-HEAD_DIMS = tuple(range(8, 129, 8))
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
@@ -31,7 +28,7 @@ _FORMAT = struct.Struct("512sq24sq28s60x")
 """`struct Problem`: maps of q, k, v and out; out's address and strides; lse's address; numbers; 64-byte aligned."""
 _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
-"""Kept of one layout."""
+"""Kept of one layout, by its four addresses."""
 _QUERY_STAGES = 2
 _KEY_STAGES = 2
 _NOTE_BYTES = 1024
@@ -65,7 +62,7 @@ class Tile:
         return 128 * (self.warpgroups + 1)
 
     def shared_bytes(self, head_dim: int) -> int:
-        """Boxes of the stages of Q, K and V; what each stage of Q is of; barriers; notes; what aligning may cost."""
+        """Boxes of the stages of Q, K and V; work posted for each of Q; barriers; notes; what aligning may cost."""
         boxes = math.ceil(head_dim / _BOX_COLUMNS)
         key_stages = _KEY_STAGES + self.copies + 1
         rows = _QUERY_STAGES * self.rows + key_stages * self.keys
@@ -127,19 +124,6 @@ def refuses(head_dim: int, device: torch.device) -> str | None:
     return fused.refuses(head_dim) or _refuses_gpu(fused.index_of(device))
 
 
-def compile_for_shape(
-    batch_heads: int, seq_len: int, head_dim: int, causal: bool, dtype: torch.dtype, device: torch.device
-) -> None:
-    """Compile what `forward` will launch for such tensors, so that its first call is as fast as the others.
-
-    Raises:
-        KernelError: the kernel cannot be compiled here.
-    """
-    index = fused.index_of(device)
-    tile = tile_for(head_dim, batch_heads, seq_len, causal, fused.sm_count(index))
-    _kernel(tile, head_dim, dtype, index)
-
-
 def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     if reason := _refuses_gpu(layout.device):
         raise KernelError(f"{ACTOR}: {reason}")
@@ -160,7 +144,8 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
         _FORMAT.pack_into(packed, 0, maps(q, k, v, out), out, of_out, lse, numbers)
         return packed
 
-    kernel = _kernel(tile, head_dim, layout.dtype, layout.device)
+    build = tile.build(head_dim, layout.dtype)
+    kernel = fused.kernel(ACTOR, build, tile.shared_bytes(head_dim), layout.device)
     return fused.Launch(kernel, grid, tile.threads, problem)
 
 
@@ -182,8 +167,5 @@ def _refuses_gpu(device: int) -> str | None:
     return f"its instructions are Hopper's alone, and this GPU has compute capability {major}.{minor}: 9.0 would do"
 
 
-def _kernel(tile: Tile, head_dim: int, dtype: torch.dtype, device: int) -> loader.Kernel:
-    return fused.kernel(ACTOR, tile.build(head_dim, dtype), tile.shared_bytes(head_dim), device)
-
-
 _fused = fused.Fused(ACTOR, _plan)
+compile_for_shape = _fused.compile_for_shape

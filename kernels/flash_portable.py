@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from ctypes import Array
 
-    from kernels import loader
-
 ACTOR = "flash_portable"
 
 _FORMAT = struct.Struct("q24sq24sq24sq24sq28s4x")
 """`struct Problem`: the addresses of q, k, v and out, each with its strides; that of lse; numbers."""
 _Problem = c_char * _FORMAT.size
+_L2_BYTES = 16 * 2**20
+"""K and V of heads whose blocks are neighbours: small enough to stay in an L2 cache of 40 MB or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +83,16 @@ def forward(
 ) -> torch.Tensor:
     """softmax(q · kᵀ / √head_dim + mask) · v, all [batch, n_head, seq_len, head_dim].
 
-    They may have any strides with a dense last axis. `out` gets the result; without it, a new tensor does, stored as
-    [batch, seq_len, n_head, head_dim], which the output projection reads without a copy. `lse`, if given, gets the
-    natural logarithm of each row's sum of exponentials: float32 [batch, n_head, seq_len], contiguous.
+    They may have any strides with a dense last axis. `out`, which shares no memory with them, gets the result; without
+    it, a new tensor does, stored as [batch, seq_len, n_head, head_dim], which the output projection reads without a
+    copy. `lse`, if given, gets the natural logarithm of each row's sum of exponentials: float32
+    [batch, n_head, seq_len], contiguous.
 
     Raises:
         KernelError: a tensor is not as described, starts off a 16-byte boundary, or has a head_dim that is not a
-            multiple of 8 up to 128.
+            multiple of 8 up to 128; there are more than `fused.MOST_ROWS` rows; or the kernel cannot be compiled.
     """
     return _fused.forward(q, k, v, causal=causal, out=out, lse=lse, tile=tile)
-
-
-def compile_for_shape(
-    batch_heads: int, seq_len: int, head_dim: int, causal: bool, dtype: torch.dtype, device: torch.device
-) -> None:
-    """Compile what `forward` will launch for such tensors, so that its first call is as fast as the others.
-
-    `causal` changes nothing here: all fused kernels are asked alike.
-
-    Raises:
-        KernelError: the kernel cannot be compiled here.
-    """
-    del causal
-    index = fused.index_of(device)
-    _kernel(tile_for(head_dim, batch_heads, seq_len, fused.sm_count(index)), head_dim, dtype, index)
 
 
 def refuses(head_dim: int) -> str | None:
@@ -118,7 +104,8 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     batch_heads, seq_len, head_dim = layout.batch_heads, layout.seq_len, layout.head_dim
     tile = tile or tile_for(head_dim, batch_heads, seq_len, fused.sm_count(layout.device))
     row_tiles = math.ceil(seq_len / tile.rows)
-    numbers = layout.numbers(row_tiles, fused.heads_at_once(layout.seq_len, layout.head_dim))
+    group = max(1, _L2_BYTES // max(1, 4 * seq_len * head_dim))
+    numbers = layout.numbers(row_tiles, group)
     of_q, of_k, of_v, of_out = layout.packed_strides()
 
     def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
@@ -126,12 +113,10 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
         _FORMAT.pack_into(packed, 0, q, of_q, k, of_k, v, of_v, out, of_out, lse, numbers)
         return packed
 
-    kernel = _kernel(tile, head_dim, layout.dtype, layout.device)
+    build = tile.build(head_dim, layout.dtype)
+    kernel = fused.kernel(ACTOR, build, tile.shared_bytes(head_dim), layout.device)
     return fused.Launch(kernel, batch_heads * row_tiles, 32 * tile.warps, problem)
 
 
-def _kernel(tile: Tile, head_dim: int, dtype: torch.dtype, device: int) -> loader.Kernel:
-    return fused.kernel(ACTOR, tile.build(head_dim, dtype), tile.shared_bytes(head_dim), device)
-
-
 _fused = fused.Fused(ACTOR, _plan)
+compile_for_shape = _fused.compile_for_shape

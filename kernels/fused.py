@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from kernels.compiler import Build
 
 DTYPES = (torch.bfloat16, torch.float16)
-LARGEST_HEAD_DIM = 128
+HEAD_DIMS = range(8, 129, 8)
+MOST_ROWS = 2**31 - 2**20
+"""Of all heads: the kernels count rows and tiles in 32 bits, and look a little beyond the last."""
 MOST_LAUNCHES = 256
 """Kept of one kernel. Who has more layouts (a new seq_len at each call) pays for the checks again now and then."""
-
-_GROUP_BYTES = 16 * 2**20
-"""K and V of heads that are computed at once: small enough to stay in an L2 cache of 40 MB or more."""
 
 Tile = TypeVar("Tile")
 
@@ -52,10 +51,10 @@ class Layout:
         """Heads in all."""
         return self.batch * self.n_head
 
-    def numbers(self, row_tiles: int, heads_at_once: int) -> bytes:
-        """What ends the kernels' `struct Problem`, from `heads` on."""
+    def numbers(self, row_tiles: int, group: int) -> bytes:
+        """What ends the kernels' `struct Problem`, from `heads` on; `group` heads' tiles are neighbours."""
         scale = math.log2(math.e) / math.sqrt(self.head_dim)
-        counts = (self.n_head, self.batch_heads, self.seq_len, row_tiles, heads_at_once)
+        counts = (self.n_head, self.batch_heads, self.seq_len, row_tiles, group)
         return struct.pack("6if", *counts, self.causal, scale)
 
     def packed_strides(self) -> list[bytes]:
@@ -74,7 +73,10 @@ class Launch:
 
 
 class Fused(Generic[Tile]):
-    """A kernel named `actor`; `plan` works out the launch for a layout, and for a tile if the caller insists on one."""
+    """A kernel named `actor`; `plan` works out the launch for a layout, and for a tile if the caller insists on one.
+
+    `plan` compiles the kernel, and depends on no stride in what it compiles.
+    """
 
     def __init__(self, actor: str, plan: Callable[[Layout, Tile | None], Launch]) -> None:
         self.actor = actor
@@ -111,6 +113,8 @@ class Fused(Generic[Tile]):
             launch = self._launches[key] = self._plan(described, tile)
         if out is None:
             out = new_output(q)
+        elif launch.grid:
+            arguments.check_apart(self.actor, out, {"q": q, "k": k, "v": v})
         at_q, at_k, at_v, at_out = q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr()
         if (at_q | at_k | at_v | at_out) % arguments.ALIGNMENT:
             arguments.check_addresses(self.actor, {"q": q, "k": k, "v": v, "out": out})
@@ -118,6 +122,24 @@ class Fused(Generic[Tile]):
             at_lse = lse.data_ptr() if lse is not None else 0
             launch.kernel.launch(launch.grid, launch.block, launch.problem(at_q, at_k, at_v, at_out, at_lse))
         return out
+
+    def compile_for_shape(
+        self,
+        batch_heads: int,
+        seq_len: int,
+        head_dim: int,
+        causal: bool,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        """Compile what `forward` will launch for such tensors, so that its first call is as fast as the others.
+
+        Raises:
+            KernelError: the kernel cannot be compiled or used here.
+        """
+        any_strides = ((0, 0, 0),) * 4
+        index = index_of(device)
+        self._plan(Layout(1, batch_heads, seq_len, head_dim, dtype, index, causal, any_strides), None)
 
 
 def layout(tensor: torch.Tensor) -> Hashable:
@@ -144,6 +166,11 @@ def describe(
     batch, n_head, seq_len, head_dim = q.shape
     if reason := refuses(head_dim):
         raise KernelError(f"{actor}: {reason}")
+    if (rows := batch * n_head * seq_len) > MOST_ROWS:
+        raise KernelError(
+            f"{actor}: batch {batch} · n_head {n_head} · seq_len {seq_len} are {rows:,} rows: up to {MOST_ROWS:,} "
+            "at once would do"
+        )
     tensors["out"] = new_output(q) if out is None else out
     arguments.check_heads(actor, tensors, DTYPES)
     arguments.check_strides(actor, tensors)
@@ -161,14 +188,9 @@ def new_output(q: torch.Tensor) -> torch.Tensor:
 
 def refuses(head_dim: int) -> str | None:
     """Why the kernels do not take this head_dim, or None."""
-    if head_dim % 8 == 0 and 0 < head_dim <= LARGEST_HEAD_DIM:
+    if head_dim in HEAD_DIMS:
         return None
-    return f"head_dim {head_dim} is not supported: a multiple of 8 up to {LARGEST_HEAD_DIM} would do"
-
-
-def heads_at_once(seq_len: int, head_dim: int) -> int:
-    """Heads whose K and V fit in the part of L2 that is meant for them, at least one."""
-    return max(1, _GROUP_BYTES // max(1, 4 * seq_len * head_dim))
+    return f"head_dim {head_dim} is not supported: a multiple of 8 up to {HEAD_DIMS[-1]} would do"
 
 
 @functools.cache

@@ -22,6 +22,10 @@ OUT_AT = {flash_portable: (96,), flash_hopper: (384, 512)}
 """Where `struct Problem` has the address of O, or a map that begins with it: the one that `no_gpu` makes."""
 
 
+def nothing(*_):
+    """Launches nothing."""
+
+
 @contextmanager
 def no_gpu():
     """A Hopper GPU of 132 SMs that notes what it is asked to launch, with nothing known of earlier calls."""
@@ -228,6 +232,43 @@ def test_nothing_is_launched_for_nothing(shape, causal):
     with no_gpu() as noted:
         for module in KERNELS:
             assert module.forward(empty, empty, empty, causal=causal).shape == empty.shape
+    assert noted == []
+
+
+@pytest.mark.parametrize("module", KERNELS, ids=lambda module: module.ACTOR)
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 8), (32, 12, 1024, 72), (1, 12, 300, 64)], ids=str)
+def test_what_is_compiled_for_a_shape_is_what_its_tensors_launch(module, causal, shape, monkeypatch):
+    batch, n_head, seq_len, head_dim = shape
+    q, k, v = (stored(shape, "packed") for _ in range(3))
+    with no_gpu():
+        asked = []
+        monkeypatch.setattr(fused, "kernel", lambda *of: asked.append(of) or SimpleNamespace(launch=nothing))
+        module.compile_for_shape(batch * n_head, seq_len, head_dim, causal, q.dtype, q.device)
+        module.forward(q, k, v, causal=causal)
+    assert asked[0] == asked[1]
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("module", KERNELS, ids=lambda module: module.ACTOR)
+@pytest.mark.parametrize("name", ["q", "k", "v"])
+def test_a_result_where_an_input_is_is_refused(module, name):
+    tensors = {each: stored(SHAPE, "dense") for each in ("q", "k", "v")}
+    with no_gpu() as noted:
+        module.forward(**tensors, causal=True, out=stored(SHAPE, "dense"))
+        with pytest.raises(
+            KernelError, match=f"^{module.ACTOR}: out is where {name} is: a tensor of its own"
+        ):
+            module.forward(**tensors, causal=True, out=tensors[name])
+    assert len(noted) == 1
+
+
+@pytest.mark.parametrize("module", KERNELS, ids=lambda module: module.ACTOR)
+@pytest.mark.parametrize("sizes", [(2**16, 2**15, 1), (1, 1, 2**31), (4, 2**29, 3)], ids=str)
+def test_more_rows_than_32_bits_count_are_refused(module, sizes):
+    x = torch.zeros(1, 1, 1, 8, dtype=torch.bfloat16).expand(*sizes, 8)
+    with no_gpu() as noted, pytest.raises(KernelError, match=r"are [\d,]+ rows: up to 2,146,435,072 at once"):
+        module.forward(x, x, x, causal=True)
     assert noted == []
 
 

@@ -11,7 +11,7 @@ import re
 import pytest
 import torch
 
-from kernels import flash_hopper
+from kernels import flash_hopper, fused
 from kernels.compiler import Build, with_includes
 
 REGISTERS_OF_AN_SM = 65536
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(384, 2) greedy(float* x)
 def builds_of_hopper() -> list[Build]:
     """Of each tile that `tile_for` may choose on an H200, the builds for the smallest and the largest head_dim."""
     chosen: dict[flash_hopper.Tile, list[int]] = {}
-    for head_dim in flash_hopper.HEAD_DIMS:
+    for head_dim in fused.HEAD_DIMS:
         for batch_heads in (1, 12, 24, 48, 96, 384, 3000):
             for seq_len in (1, 64, 128, 256, 1024, 4096, 16384):
                 for causal in (True, False):

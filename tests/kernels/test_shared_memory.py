@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kernels import flash_hopper
+from kernels import flash_hopper, fused
 from kernels.compiler import FOLDER
 
 KIB = 1024
@@ -28,7 +28,7 @@ def tiles_chosen(head_dim):
     }
 
 
-@pytest.mark.parametrize("head_dim", flash_hopper.HEAD_DIMS)
+@pytest.mark.parametrize("head_dim", fused.HEAD_DIMS)
 def test_no_tile_asks_for_more_than_a_block_may_have_or_its_blocks_find_on_an_sm(head_dim):
     tiles = tiles_chosen(head_dim)
     assert tiles
