@@ -377,8 +377,10 @@ struct Consumer {
             pass_turn();
         }
         await_keys();
+        __syncwarp();       // no product brings the lanes together here
         release_keys();
         await_values();
+        __syncwarp();
         release(at.v_free + 8 * values.stage);
         values.next();
     }
