@@ -73,7 +73,7 @@ struct Problem {
     int row_tiles;          // of one head: seq_len / ROWS, rounded up
     int group;              // heads whose tiles are neighbours
     int causal;
-    float scale;            // times log2(e): scores are powers of two here
+    float scale;            // times log2(e): scores are exponents of two here
 };
 
 typedef float Scores[KEY_TILES][4];
@@ -104,8 +104,9 @@ __device__ __forceinline__ int dealt(int round)
     return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
-// A ring of stages: which one is next, and the parity of how often the ring was gone round, which is that of the phase to
-// await at a stage's `full` barrier, and the opposite at its `free` one, as stages begin free.
+// A ring of stages: which one is next, and whether the ring was gone round an odd number of times. That is the parity of the
+// phase that a consumer awaits at the stage's `full` barrier. At the `free` one the producer awaits the other, since stages
+// begin free.
 template <int STAGES> struct Ring {
     int stage = 0, parity = 0;
     __device__ __forceinline__ int before() const { return stage == 0 ? STAGES - 1 : stage - 1; }
@@ -172,8 +173,9 @@ struct Producer {
     Ring<K_STAGES> keys;
     Ring<V_STAGES> values;
 
+    // A tile of K or of V.
     template <class RING>
-    __device__ __forceinline__ void fetch_keys(
+    __device__ __forceinline__ void fetch_tile(
         const TensorMap& map, unsigned to, unsigned full, unsigned free, RING& ring, const Work& work, int tile)
     {
         barrier_wait(free + 8 * ring.stage, ring.parity ^ 1);
@@ -208,12 +210,12 @@ struct Producer {
     __device__ __forceinline__ void fetch(const Work& work)
     {
         announce(work);
-        fetch_keys(problem.k, at.k, at.k_full, at.k_free, keys, work, work.last_tile);
+        fetch_tile(problem.k, at.k, at.k_full, at.k_free, keys, work, work.last_tile);
 #pragma unroll 1
         for (int tile = work.last_tile; tile >= 0; --tile) {
             if (tile > 0)
-                fetch_keys(problem.k, at.k, at.k_full, at.k_free, keys, work, tile - 1);
-            fetch_keys(problem.v, at.v, at.v_full, at.v_free, values, work, tile);
+                fetch_tile(problem.k, at.k, at.k_full, at.k_free, keys, work, tile - 1);
+            fetch_tile(problem.v, at.v, at.v_full, at.v_free, values, work, tile);
         }
     }
 };
@@ -224,11 +226,11 @@ struct Consumer {
     const int index;                // of this warpgroup among the consumers
     const int g, t;                 // the lane's place in a fragment, see mma.cuh
     const int row_in_tile;          // of the block: the thread's rows are this one and the one 8 below
-    Ring<Q_STAGES> queries;         // those whose scores are asked for next
+    Ring<Q_STAGES> queries;         // the tile in hand
     Ring<K_STAGES> keys;            // the tile whose scores are asked for next
     Ring<V_STAGES> values;          // the tile that P belongs to
     int reading = -1;               // the stage of V that the last P · V may still read
-    float maximum[2];               // what is subtracted from the rows' scores, a power of two like them
+    float maximum[2];               // what is subtracted from the rows' scores, an exponent of two like them
     float sum[2];                   // of the rows' exponentials, until `add_up_sums` this thread's part
     float reference[2] = {};        // in the second pass: what the first one subtracted
     float o[COLUMN_TILES][4];

@@ -57,7 +57,7 @@ struct Problem {
     int row_tiles;      // of one head: seq_len / ROWS, rounded up
     int group;          // heads whose blocks are neighbours
     int causal;
-    float scale;        // times log2(e): scores are powers of two here
+    float scale;        // times log2(e): scores are exponents of two here
 };
 
 typedef float Accumulator[4];

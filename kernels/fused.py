@@ -95,16 +95,8 @@ class Fused(Generic[Tile]):
         tile: Tile | None,
     ) -> torch.Tensor:
         """See `flash_portable.forward`."""
-        key = (
-            layout(q),
-            layout(k),
-            layout(v),
-            layout(out) if out is not None else None,
-            layout(lse) if lse is not None else None,
-            causal,
-            tile,
-            torch.cuda.current_device() if q.is_cuda else None,
-        )
+        device = torch.cuda.current_device() if q.is_cuda else None
+        key = (layout(q), layout(k), layout(v), layout(out), layout(lse), causal, tile, device)
         launch = self._launches.get(key)
         if launch is None:
             if len(self._launches) >= MOST_LAUNCHES:
@@ -142,9 +134,9 @@ class Fused(Generic[Tile]):
         self._plan(Layout(1, batch_heads, seq_len, head_dim, dtype, index, causal, any_strides), None)
 
 
-def layout(tensor: torch.Tensor) -> Hashable:
-    """All that a launch depends on but the address."""
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+def layout(tensor: torch.Tensor | None) -> Hashable:
+    """All that a launch depends on but the address; None if the call has no such tensor."""
+    return None if tensor is None else (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
 
 
 def describe(
