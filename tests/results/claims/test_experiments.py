@@ -50,12 +50,11 @@ def test_c3_depends_on_what_is_assumed_of_the_rest() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "scrambled", "verdict"),
-    [(0, 90, "supported"), (1, 90, "partly"), (0, 0, "partly"), (3, 0, "not measurable here")],
+    [(0, 90, "supported"), (1, 90, "refuted"), (0, 0, "not measurable here"), (3, 0, "not measurable here")],
 )
 def test_c4_needs_a_test_that_could_have_failed(changed: int, scrambled: int, verdict: str) -> None:
     tried = Observed(round_trips=[RoundTrips(0, 200, changed, scrambled)])
-    found = finding("C4", NOTHING, tried).judgement
-    assert found == ("refuted" if verdict == "not measurable here" else verdict)
+    assert finding("C4", NOTHING, tried).judgement == verdict
 
 
 @pytest.mark.parametrize(
@@ -65,6 +64,13 @@ def test_c4_needs_a_test_that_could_have_failed(changed: int, scrambled: int, ve
 def test_c5_takes_no_rounding_for_isolation(change: dict[str, float], verdict: str) -> None:
     found = finding("C5", NOTHING, Observed(dependence=[DEPENDENCE, replace(DEPENDENCE, seed=1, **change)]))
     assert found.judgement == verdict
+
+
+def test_c5_is_refuted_where_both_halves_fail_and_open_where_nothing_could() -> None:
+    wrong = replace(DEPENDENCE, others_largest=0.1, mixed_least=0.0)
+    assert finding("C5", NOTHING, Observed(dependence=[wrong])).judgement == "refuted"
+    dead = replace(DEPENDENCE, own_least=0.0)
+    assert list(answers(finding("C5", NOTHING, Observed(dependence=[dead]))).values()) == ["missing", "holds"]
 
 
 def test_c6_is_never_more_than_partly_supported_since_entities_are_not_measured() -> None:
