@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Number, Part, Unit
-from results.claims.evidence import mean_interval
+from results.claims.evidence import exp, mean_interval
 from results.claims.lesson import D_MODEL, N_HEAD
 from results.claims.rules import Statement, above, not_in_run, unasked
 
@@ -47,15 +46,11 @@ def roles(evidence: Evidence) -> list[Part]:
 def _gradients(several: Sequence[Learnt]) -> Part:
     found = mean_interval([-one.redundant for one in several if one.redundant is not None], Unit.TIMES)
     if isinstance(found, Number):
-        value, low, high = (_exp(one) for one in (found.value, found.low, found.high))
-        found = Number(value, Unit.TIMES, low, high)
+        low, high = (exp(found.value if one is None else one) for one in (found.low, found.high))
+        found = Number(exp(found.value), Unit.TIMES, low, high)
     told = f"with one head cloned, the others' gradients are {{}} the clones' (mean of {len(several)} seeds)"
-    asked = Statement("gradients of unique heads ÷ those of a clone", told, f"{told}: not smaller")
+    asked = Statement("gradients of unique heads ÷ those of a clone", told, f"{told}: no twentieth larger")
     return above(found, SMALLER, asked)
-
-
-def _exp(log: float | None) -> float:
-    return math.exp(min(log, 700.0)) if log is not None else math.inf
 
 
 def _looks(several: Sequence[Learnt], name: str, at: str) -> Part:
@@ -64,7 +59,9 @@ def _looks(several: Sequence[Learnt], name: str, at: str) -> Part:
     told = (
         f"the best trained head looks most at the {at} in {{}} of cases (untrained: {100 * untrained:.0f} %)"
     )
-    asked = Statement(f"how often a trained head looks most at the {at}", told, f"{told}: no such head")
+    asked = Statement(
+        f"how often a trained head looks most at the {at}", told, f"{told}: in no more than half"
+    )
     return above(trained, LARGE_SHARE, asked)
 
 
@@ -80,7 +77,7 @@ def _speed(evidence: Evidence) -> list[Part]:
         pairs = _pairs(evidence, named)
         for twelve, one in pairs:
             told = f"{'/'.join(named)} with one head {D_MODEL} wide takes {{}} the time of {N_HEAD}"
-            asked = Statement(about, told, f"{told}: twelve are not faster", evidence.words(twelve))
+            asked = Statement(about, told, f"{told}: twelve save no twentieth", evidence.words(twelve))
             parts.append(above(evidence.ratio((named,), (named,), one, under_place=twelve), FASTER, asked))
         if not pairs:
             lacking = 1 if evidence.places((named,), D_MODEL, N_HEAD) else N_HEAD
@@ -105,7 +102,7 @@ def _quality(learnt: Sequence[Learnt]) -> Part:
     heads = several[shared[0]].n_head
     found = mean_interval([one[seed].loss / several[seed].loss - 1 for seed in shared], Unit.SHARE)
     told = f"trained on letters and brackets, one head's loss is {{}} above {heads} heads' (mean of {len(shared)})"
-    return above(found, BETTER, Statement(about, told, f"{told}: several are no better there"))
+    return above(found, BETTER, Statement(about, told, f"{told}: several are no hundredth better there"))
 
 
 def _of_seeds(learnt: Sequence[Learnt], *, one_head: bool) -> dict[int, Learnt]:
