@@ -36,7 +36,7 @@ def _at(evidence: Evidence, place: Place) -> list[Part]:
     all_heads = Statement(
         "launches for all heads", "all heads are {} launch", "all heads are {} launches", at
     )
-    told = "it takes {} the time of the library's kernel"
+    told = "a block for each head takes {} the time of the library's kernel"
     time = Statement("its time ÷ the library's", told, told, at)
     return [
         exactly(launched(ours), 1, all_heads),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -99,6 +101,28 @@ def test_a_damaged_manifest_is_told_in_one_line(tmp_path) -> None:
     done = headbench("claims", "--from", builders.stored(tmp_path, of))
     assert done.returncode in (0, 1)
     assert len(done.stderr.splitlines()) == done.returncode
+
+
+@pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"]])
+def test_names_with_markup_and_control_codes_reach_the_reader_as_they_are(tmp_path, form: list[str]) -> None:
+    named = "[red]H200[/red] | <script>x</script> \x1b[31m"
+    gpu = {**builders.GPU_ENVIRONMENT, "gpu": {**builders.GPU_ENVIRONMENT["gpu"], "name": named}}
+    done = headbench(
+        "claims", "C2", "--from", builders.stored(tmp_path, builders.manifest(environment=gpu)), *form
+    )
+    assert done.returncode == 0
+    assert "H200" in done.stdout
+    assert "[red]" in html.unescape(done.stdout)
+    assert "<script>" not in done.stdout or form != ["--markdown"]
+
+
+def test_what_cannot_be_measured_here_at_all_is_said_before_the_verdict(tmp_path) -> None:
+    done = headbench("claims", "C9", "--device", "cpu", "--out", tmp_path / "a folder's name")
+    assert (done.returncode, "nothing of it can be measured on" in done.stderr) == (0, True)
+    assert "" not in done.stderr.splitlines()
+    again = done.stderr.partition("judge again: ")[2]
+    assert shlex.split(again)[:4] == ["python", "-m", "harness", "claims"]
+    assert claims_command.show(Options(recorded=shlex.split(again)[-1])) == 0
 
 
 FACTS = [

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from results.claims.claim import Number, Unit
-from results.claims.evidence import Evidence, mean_interval, place_of
+from results.claims.evidence import Evidence, exp, mean_interval, place_of
 from results.claims.observed import Observed
 from results.schema import Outcome
 from results.store import read
@@ -115,3 +115,8 @@ def test_a_folder_of_runs_is_judged_on_the_machines_that_its_times_are_from(tmp_
     assert found.on_gpu
     assert found.machine.startswith(builders.GPU_ENVIRONMENT["gpu"]["name"])
     assert "left out" not in " ".join(read(tmp_path).notes), "no case of it was measured again"
+
+
+def test_a_ratio_beyond_what_a_float_holds_is_as_good_as_unbounded() -> None:
+    assert exp(1.5) == math.exp(1.5)
+    assert 1e300 < exp(1e6) < math.inf

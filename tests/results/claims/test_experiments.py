@@ -123,7 +123,11 @@ def test_a_run_without_experiments_has_none(tmp_path) -> None:
 @pytest.mark.parametrize(
     "line",
     ["", "{", "[]", "{}", '{"learnt": {}}', '{"unheard_of": {}}', '{"learnt": {"seed": "x"}}', '"text"', "\x80",
-     json.dumps({"calls": {"n_head": 12, "matmuls": {"fused": 1.5}}})],
+     json.dumps({"calls": {"n_head": 12, "matmuls": {"fused": 1.5}}}),
+     json.dumps({"learnt": replace(LEARNT, seed=1).to_json() | {"loss": 0.0}}),
+     json.dumps({"learnt": replace(LEARNT, seed=1).to_json() | {"loss": -1.0}}),
+     json.dumps({"parameters": dict.fromkeys(
+         ("d_model", "n_layer", "mlp_width", "vocabulary", "context", "attention", "mlp", "embeddings"), 0)})],
 )  # fmt: skip
 def test_a_damaged_line_is_noted_and_costs_no_other(tmp_path, line: str) -> None:
     (tmp_path / FILE).write_bytes(line.encode("latin-1") + b"\n")
