@@ -62,8 +62,8 @@ def measure(claims: Sequence[Claim], options: Options, show: Callable[[Run], Non
                 make(jobs, writer.path, lambda told: print(told, file=sys.stderr, flush=True))
             except KeyboardInterrupt:
                 code = INTERRUPTED
-            except HeadbenchError as error:
-                fault = error
+            except (HeadbenchError, StoreError) as error:
+                fault = HeadbenchError(str(error))
     except StoreError as error:
         raise HeadbenchError(str(error)) from error
     ignore_signals()

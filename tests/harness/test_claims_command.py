@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,11 +21,16 @@ from harness.plan import VariantFacts
 from results.claims import CLAIMS, Evidence
 from results.claims.claim import Cases
 from results.claims.observed import FILE, load
+from results.claims.observed import append as stored_experiment
+from results.errors import StoreError
 from results.store import read
 from tests.harness.commands import command, environment, headbench, only_run
 from tests.results import builders
 from tests.results.sessions import STEADY, session
 from tests.results.sessions import stored as stored_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REFERENCE = "nvidia-h200/default"
 
@@ -178,6 +184,26 @@ def test_algebra_is_made_stored_and_judged_again(tmp_path) -> None:
     again = headbench("claims", "C3", "C4", "C5", "--from", path)
     assert again.stdout == done.stdout
     assert len(Evidence.of(read(path)).observed.dependence) == 3
+
+
+def test_a_disk_that_fills_up_is_told_after_the_verdict_on_what_was_stored(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    kept: list[str] = []
+
+    def append(folder: Path, kind: str, plain: dict[str, Any]) -> None:
+        if kept:
+            raise StoreError("cannot store an experiment: the disk is full")
+        kept.append(kind)
+        stored_experiment(folder, kind, plain)
+
+    monkeypatch.setattr(experiments, "append", append)
+    with pytest.raises(HeadbenchError, match="the disk is full"):
+        claims_command.show(Options(claims=("C3", "C4"), device="cpu", out=tmp_path))
+    said = capsys.readouterr()
+    assert f"stored in {only_run(tmp_path)}" in said.err
+    done = {"parameters": "C3  partly", "round_trips": "C4  supported"}[kept[0]]
+    assert done in said.out
 
 
 def test_cases_and_experiments_share_one_run(tmp_path) -> None:
