@@ -44,17 +44,23 @@ def roles(evidence: Evidence) -> list[Part]:
 
 
 def _gradients(several: Sequence[Learnt]) -> Part:
-    found = mean_interval([-one.redundant for one in several if one.redundant is not None], Unit.TIMES)
+    logs = [-one.redundant for one in several if one.redundant is not None]
+    found = mean_interval(logs, Unit.TIMES)
     if isinstance(found, Number):
         low, high = (exp(found.value if one is None else one) for one in (found.low, found.high))
         found = Number(exp(found.value), Unit.TIMES, low, high)
-    told = f"with one head cloned, the others' gradients are {{}} the clones' (mean of {len(several)} seeds)"
+    told = (
+        f"cloning a head makes the others' gradients {{}} as large beside the pair's as they are without the clone "
+        f"(geometric mean of {len(logs)} seeds)"
+    )
     asked = Statement("gradients of unique heads ÷ those of a clone", told, f"{told}: no twentieth larger")
     return above(found, SMALLER, asked)
 
 
 def _looks(several: Sequence[Learnt], name: str, at: str) -> Part:
     trained = mean_interval([getattr(one, name) for one in several], Unit.SHARE)
+    if isinstance(trained, Number) and trained.low is not None and trained.high is not None:
+        trained = Number(trained.value, Unit.SHARE, max(0.0, trained.low), min(1.0, trained.high))
     untrained = sum(getattr(one, f"{name}_untrained") for one in several) / len(several)
     told = (
         f"the best trained head looks most at the {at} in {{}} of cases (untrained: {100 * untrained:.0f} %)"
@@ -115,7 +121,8 @@ C6 = Claim(
     "C6",
     "Heads specialise by gradient pressure: a redundant head gets smaller gradients than a unique one; trained heads "
     "become positional (previous token), syntactic (matching bracket), semantic (latest entity).",
-    "over seeds: gradients of a unique head more than 1.05 × those of a cloned one; a trained head that looks most "
+    "over seeds: cloning a head makes the others' gradients more than 1.05 × as large beside the pair's, against "
+    "a twin that trained on without the clone; a trained head that looks most "
     "at the token before in more than half of the cases, one at the matching bracket; entities are not measured",
     roles,
     experiments=("learnt",),

@@ -96,6 +96,18 @@ def test_c6_sees_redundant_heads_with_gradients_as_large() -> None:
     )
 
 
+def test_c6_says_of_no_head_that_it_looks_somewhere_more_often_than_always() -> None:
+    scattered = [replace(one, previous=0.99 if one.seed else 0.1, matching=0.0) for one in TRAINED]
+    numbers = [part.number for part in finding("C6", NOTHING, Observed(learnt=scattered)).parts[1:3]]
+    bounds = [(number.low, number.high) for number in numbers if number]
+    assert bounds == [(0, 1), (0, 0)]
+
+
+def test_c6_counts_the_seeds_that_its_number_is_of() -> None:
+    one_lacks = [replace(TRAINED[0], redundant=None), *TRAINED[1:]]
+    assert "of 4 seeds" in finding("C6", NOTHING, Observed(learnt=one_lacks)).parts[0].says
+
+
 def test_c7_pairs_losses_by_seed_and_times_by_shape() -> None:
     one_head = [replace(one, n_head=1, loss=1.05 + 0.001 * one.seed) for one in TRAINED]
     times = {
