@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,8 @@ def measure(claims: Sequence[Claim], options: Options, show: Callable[[Run], Non
                 make(jobs, writer.path, lambda told: print(told, file=sys.stderr, flush=True))
             except KeyboardInterrupt:
                 code = INTERRUPTED
-            except HeadbenchError as error:
-                fault = error
+            except (HeadbenchError, StoreError) as error:
+                fault = HeadbenchError(str(error))
     except StoreError as error:
         raise HeadbenchError(str(error)) from error
     ignore_signals()
@@ -134,8 +135,14 @@ def _announce(plan: Plan, jobs: int, environment: dict[str, Any], settings: dict
     timed = f"{counted(plan.measured, 'case')} × {counted(settings['replicates'], 'replicate')} on {machine['name']}"
     told = [f"{timed}, about {settings['budget_s']:.0f} s"] if plan.measured else []
     told += [f"{counted(jobs, 'experiment')} on the CPU"] if jobs else []
-    print("; then ".join(told), file=sys.stderr, flush=True)
+    print(
+        "; then ".join(told) or f"nothing of it can be measured on {machine['name']}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _again(claims: Sequence[Claim], run: Run) -> str:
-    return f"python -m harness claims {' '.join(claim.id for claim in claims)} --from {run.path}"
+    return shlex.join(
+        ["python", "-m", "harness", "claims", *(claim.id for claim in claims), "--from", str(run.path)]
+    )

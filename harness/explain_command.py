@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from harness.errors import UsageError, unknown
+from harness.errors import UsageError, shown, unknown
 from harness.report_command import damage_told
 from harness.verdict_output import at_most_one
-from results.explanation import explain
+from results.explanation import explain, why_no_time
 from results.session import is_session
 from results.store import LATEST, StoreError, locate, read
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show(variant: str, against: str | None, recorded: str | None, formats: Sequence[str]) -> None:
-    """Print the bars of the variant at every shape where the run has a time of it.
+    """Print the bars of the variant at every shape, or why it has no time there.
 
     Both are a variant's name, or `stage/name`. `formats` holds at most one name of
     `reports.explanation_render.WRITERS`.
@@ -33,8 +33,10 @@ def show(variant: str, against: str | None, recorded: str | None, formats: Seque
     run = _run(recorded or LATEST)
     with damage_told(run):
         standings = run.standings()
+        if not standings:
+            raise UsageError(f"run {run.path} timed nothing: --from names another")
         main = _of_variant(standings, variant)
-        other = _of_variant(standings, against, main[0].record.case.stage) if against is not None else []
+        other = _beside(standings, against, main) if against is not None else []
         _print(main, other, form)
 
 
@@ -49,7 +51,7 @@ def _run(where: str) -> Run:
 
 
 def _of_variant(standings: Sequence[Standing], named: str, stage: str | None = None) -> list[Standing]:
-    """The variant's cases that have a time; in this stage, where the name does not tell one."""
+    """The variant's cases, of which one at least has a time; in this stage, where the name does not tell one."""
     told, _, name = named.rpartition("/")
     told = told or stage or ""
     ours = [one for one in standings if one.variant == name and told in ("", one.record.case.stage)]
@@ -60,12 +62,22 @@ def _of_variant(standings: Sequence[Standing], named: str, stage: str | None = N
     if len(stages) > 1:
         choices = " or ".join(f"{one}/{name}" for one in stages)
         raise UsageError(f"variant {name!r} belongs to several stages: {choices} would do")
-    timed = [one for one in ours if "eager" in one.record.estimates]
-    if not timed:
+    if not any("eager" in one.record.estimates for one in ours):
+        raise UsageError(f"variant {named!r} has no eager time in this run: {why_no_time(ours[0])}")
+    return ours
+
+
+def _beside(standings: Sequence[Standing], named: str, main: Sequence[Standing]) -> list[Standing]:
+    """The cases of the variant that `main` is held against: of its stage, and at one of its shapes at least."""
+    stage, name = main[0].record.case.stage, main[0].variant
+    other = _of_variant(standings, named, stage)
+    if other[0].record.case.stage != stage:
         raise UsageError(
-            f"variant {named!r} has no eager time in this run: {ours[0].record.reason or 'not measured'}"
+            f"--against {shown(named)} is of another stage than {stage}/{name}: one of its own would do"
         )
-    return timed
+    if not {one.record.case.group for one in main} & {one.record.case.group for one in other}:
+        raise UsageError(f"--against {shown(named)} is at none of the shapes of {stage}/{name} in this run")
+    return other
 
 
 def _print(main: Sequence[Standing], other: Sequence[Standing], form: str | None) -> None:

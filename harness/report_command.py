@@ -118,10 +118,10 @@ def _write_parquet(run: Run, path: Path) -> None:
 
 @contextmanager
 def damage_told(run: Run) -> Iterator[None]:
-    """What is plain JSON in a manifest can hold anything once somebody has edited it."""
+    """What is plain JSON in a manifest can hold anything once somebody has edited it, and counts may be 0."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise HeadbenchError(
             f"{run.path} cannot be shown, its manifest may be damaged ({error!r})"
         ) from error

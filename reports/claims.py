@@ -56,10 +56,10 @@ def from_findings(findings: Sequence[Finding], where: str, notes: Sequence[str] 
     said = ", ".join(f"{count} {judgement}" for judgement, count in counts.items() if count)
     machines = ", ".join(dict.fromkeys(one.machine for one in findings))
     return Claims(
-        title=f"{counted(len(findings), 'claim')} judged on {machines}, run {where}: {said}",
+        title=plain(f"{counted(len(findings), 'claim')} judged on {machines}, run {where}: {said}"),
         table=_table(findings),
         told=tuple(map(_told, findings)),
-        notes=tuple(notes),
+        notes=tuple(map(plain, notes)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reports import units
 from reports.columns import Column, Grid, Line, case_title
 from reports.text import MISSING, plain
+from results.explanation import why_no_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,16 +40,19 @@ def explained(sides: Sequence[tuple[Standing, Explanation]]) -> Explained:
     return Explained(
         title=" · ".join(case_title(sides[0][0].record.case)),
         grid=_grid(names, [explanation for _, explanation in sides]),
-        reasons=tuple(
-            dict.fromkeys(
-                f"{plain(name)}, {bar.name} in one: {plain(bar.reason)}"
-                for name, (_, of) in zip(names, sides, strict=True)
-                for bar in of.bars
-                if bar.reason
-            )
+        reasons=tuple(dict.fromkeys(line for side in sides for line in _reasons(*side))),
+        beside=tuple(
+            dict.fromkeys(line for standing, of in sides if (line := _beside(standing.variant, of)))
         ),
-        beside=tuple(line for name, (_, of) in zip(names, sides, strict=True) if (line := _beside(name, of))),
     )
+
+
+def _reasons(standing: Standing, of: Explanation) -> list[str]:
+    """Why it has no bars, or why some are not split further."""
+    if of.eager_s is None:
+        return [f"{plain(standing.variant)} has no eager time: {plain(why_no_time(standing))}"]
+    told = [bar for bar in of.bars if bar.reason]
+    return [f"{plain(standing.variant)}, {bar.name} in one: {plain(bar.reason)}" for bar in told]
 
 
 def _grid(names: Sequence[str], sides: Sequence[Explanation]) -> Grid[str]:
@@ -57,14 +61,17 @@ def _grid(names: Sequence[str], sides: Sequence[Explanation]) -> Grid[str]:
     largest = max((side.eager_s or 0.0 for side in sides), default=0.0)
     scale = units.time_scale([side.eager_s for side in sides])
     columns: list[Column[str]] = [Column("part", str, left=True)]
-    for name in names:
-        columns += [Column(plain(name), str), Column("", str, left=True)]
+    for name, side in zip(names, sides, strict=True):
+        columns.append(Column(plain(name), str))
+        if side.bars:
+            columns.append(Column("", str, left=True))
     lines = []
     for part in (*parts, "eager call"):
         cells = [part]
         for of, side in zip(times, sides, strict=True):
             seconds = side.eager_s if part == "eager call" else of.get(part)
-            cells += [MISSING if seconds is None else scale(seconds, 3), _bar(seconds, largest)]
+            cells += [MISSING if seconds is None else scale(seconds, 3)]
+            cells += [_bar(seconds, largest)] if side.bars else []
         lines.append(Line(tuple(cells)))
     return Grid(tuple(columns), tuple(lines))
 

@@ -11,6 +11,7 @@ from reports.layout import fit, lines
 from reports.markdown import bullets, escape, page, table
 from reports.printer import Printer
 from results.codec import encode
+from results.explanation import why_no_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,9 +49,14 @@ def to_markdown(shapes: Sequence[Sides]) -> str:
 
 
 def to_json(shapes: Sequence[Sides]) -> str:
-    """Each case with its bars in seconds, as strict JSON."""
+    """Each case with its bars in seconds, or with the reason why it has none, as strict JSON."""
     plain = [
-        [{"case": asdict(standing.record.case), **asdict(of)} for standing, of in sides] for sides in shapes
+        [
+            {"case": asdict(standing.record.case), **asdict(of)}
+            | ({"reason": why_no_time(standing)} if of.eager_s is None else {})
+            for standing, of in sides
+        ]
+        for sides in shapes
     ]
     return json.dumps(encode(plain), allow_nan=False, indent=1) + "\n"
 

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 
 from results.decomposition import decompose
 from results.peaks import peak_flops_per_s, why_no_peak
+from results.schema import Outcome
 from results.tensor_use import NOT_RECORDED, why_not
+from results.words import ended
 
 if TYPE_CHECKING:
     from results.ranking import Standing
@@ -77,6 +79,14 @@ def explain(standing: Standing) -> Explanation:
         memory_floor_s=_memory_floor_s(standing),
         last_wave=_last_wave(standing),
     )
+
+
+def why_no_time(standing: Standing) -> str:
+    """Why a case has no eager time, in one line."""
+    record = standing.record
+    if record.outcome is not Outcome.OK:
+        return " ".join(ended(record).split())
+    return record.mode_reasons.get("eager", NOT_RECORDED)
 
 
 def _bars(standing: Standing, mhz: float | None) -> tuple[Bar, ...]:

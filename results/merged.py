@@ -118,7 +118,7 @@ def _owners(parts: Sequence[Run]) -> dict[Case, Run]:
 
 def _merge_notes(parts: Sequence[Run], owners: dict[Case, Run]) -> list[str]:
     used = _used(parts, owners)
-    superseded = len(parts) - len(used)
+    superseded = sum(bool(part.manifest.cases) for part in parts) - len(used)
     notes = (
         [f"{superseded} of {len(parts)} runs left out: every case of theirs was measured again later"]
         if superseded

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from results.claims.claim import Cases, Claim, Number, Part, Unit
+from results.claims.claim import Cases, Claim, Part
 from results.claims.kernels import launched
 from results.claims.lesson import D_MODEL, N_HEAD
-from results.claims.rules import Statement, above, below, exactly, not_in_run, unasked
+from results.claims.rules import Statement, at_least, below, exactly, missing, not_in_run, unasked
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Place
@@ -36,23 +36,24 @@ def _at(evidence: Evidence, place: Place) -> list[Part]:
     all_heads = Statement(
         "launches for all heads", "all heads are {} launch", "all heads are {} launches", at
     )
-    told = "it takes {} the time of the library's kernel"
+    told = "a block for each head takes {} the time of the library's kernel"
     time = Statement("its time ÷ the library's", told, told, at)
     return [
         exactly(launched(ours), 1, all_heads),
-        *_grid(evidence, place),
+        _grid(evidence, place),
         below(evidence.ratio((OURS,), (LIBRARY,), place), COMPETITIVE, time),
     ]
 
 
-def _grid(evidence: Evidence, place: Place) -> list[Part]:
-    """Whether there is a block for every multiprocessor, where the run knows how many there are."""
-    blocks, sms = place.batch * place.n_head, evidence.sm_count
+def _grid(evidence: Evidence, place: Place) -> Part:
+    """Whether there is a block for every multiprocessor."""
+    blocks, sms, at = place.batch * place.n_head, evidence.sm_count(OURS, place), evidence.words(place)
+    about = "blocks for multiprocessors"
     if sms is None:
-        return []
-    told = f"the grid has {blocks} blocks for {sms} multiprocessors, {{}} as many"
-    asked = Statement("blocks ÷ multiprocessors", told, f"{told}: most of them idle", evidence.words(place))
-    return [above(Number(blocks / sms, Unit.TIMES), 1.0, asked)]
+        return missing(Statement(about, about, about, at), "the run does not know how many the GPU has")
+    told = f"the grid has {{}} blocks for {sms} multiprocessors"
+    asked = Statement(about, told, f"{told}: {sms - blocks} of them idle", at)
+    return at_least(blocks, sms, asked)
 
 
 C9 = Claim(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.claims.claim import CONFIDENCE, Number, Unit
 from results.claims.observed import Observed, load
@@ -68,7 +68,7 @@ class Evidence:
         self._standings = {
             ((one.record.case.stage, one.variant), place_of(one.record.case)): one
             for one in self.run.standings()
-            if one.record.case.direction == FORWARD
+            if one.record.case.direction == FORWARD and _coupled(one.record.case)
         }
         self._times = medians(self.run.trials)
 
@@ -84,16 +84,18 @@ class Evidence:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the run was on a GPU."""
-        return bool(self.run.manifest.environment.get("gpu"))
+        """Whether any of its times was taken on a GPU; of a folder of runs, the newest may know none."""
+        return any(environment.get("gpu") for environment in self._environments)
 
     @property
     def machine(self) -> str:
-        """The GPU's name, or the CPU's, and what all shapes have in common: `NVIDIA H200 (1,024 tokens, causal)`."""
-        environment = self.run.manifest.environment
-        found = environment.get("gpu") or environment.get("cpu")
-        name = str(found.get("name")) if isinstance(found, dict) else "an unknown device"
-        common = ", ".join(self._common.values())
+        """The GPU's name, or the CPU's, and what all shapes have in common: `NVIDIA H200 (1,024 tokens, causal)`.
+
+        Of a folder of runs: of every machine that a time is from.
+        """
+        found = [environment.get("gpu") or environment.get("cpu") for environment in self._environments]
+        names = (str(one.get("name")) if isinstance(one, dict) else "an unknown device" for one in found)
+        name, common = " and ".join(dict.fromkeys(names)), ", ".join(self._common.values())
         return f"{name} ({common})" if common else name
 
     def words(self, place: Place) -> str:
@@ -107,10 +109,16 @@ class Evidence:
         names = [name for name in (every[0] if every else ()) if name != "batch"]
         return {name: every[0][name] for name in names if len({of[name] for of in every}) == 1}
 
-    @property
-    def sm_count(self) -> int | None:
-        """The GPU's multiprocessors, where the run knows them."""
-        gpu = self.run.manifest.environment.get("gpu")
+    @cached_property
+    def _environments(self) -> list[dict[str, Any]]:
+        """Of the runs that times are from; where there are none, of the run itself."""
+        timed = [found.manifest for found in self._standings.values() if found.outcome is Outcome.OK]
+        return [manifest.environment for manifest in timed or [self.run.manifest]]
+
+    def sm_count(self, named: Named, place: Place) -> int | None:
+        """The multiprocessors of the GPU that this case was measured on, where its run knows them."""
+        found = self._standings.get((named, place))
+        gpu = found.manifest.environment.get("gpu") if found else None
         count = gpu.get("sm_count") if isinstance(gpu, dict) else None
         return count if isinstance(count, int) and count > 0 else None
 
@@ -187,13 +195,10 @@ class Evidence:
         In the `mode` that is named, else in the first of isolated, eager and graph that all of them have. `under` is
         looked up at `under_place` where that is given.
         """
-        sides = [
-            [self._standings.get((one, at)) for one in names]
-            for names, at in ((over, place), (under, under_place or place))
-        ]
-        found = [one for side in sides for one in side if one is not None]
-        if len(found) < len(over) + len(under):
-            return "not all of these cases are in the run"
+        wanted = [(one, place) for one in over] + [(one, under_place or place) for one in under]
+        found = [one for named, at in wanted if (one := self.standing(named, at))]
+        if len(found) < len(wanted):
+            return self._why_no_time(wanted)
         if len({one.record.run_id for one in found}) > 1:
             return "they were measured in different runs, whose processes do not pair"
         times = [self._times.get(one.record.case, {}) for one in found]
@@ -202,10 +207,30 @@ class Evidence:
             return f"not all of them have a time in {mode or 'one mode'}"
         return _paired([of[modes[0]] for of in times], len(over))
 
+    def _why_no_time(self, wanted: Iterable[tuple[Named, Place]]) -> str:
+        """How the first of these ended that is in the run and has no time that counts."""
+        for named, place in wanted:
+            found = self._standings.get((named, place))
+            if found and found.implausible:
+                return f"{'/'.join(named)}: {found.implausible}"
+            if found and found.outcome is not Outcome.OK:
+                return f"{'/'.join(named)} is {ended(found.record)}"
+        return "not all of these cases are in the run"
+
+
+def _coupled(case: Case) -> bool:
+    """Whether its heads are as wide as the model, as the lesson's are: others would pass for them in a `Place`."""
+    return case.n_head * case.head_dim == case.d_model
+
 
 def place_of(case: Case) -> Place:
     """The case's shape."""
     return Place(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype)
+
+
+def exp(log: float) -> float:
+    """e to this power; beyond what a float holds, as good as unbounded."""
+    return math.exp(min(log, 700.0))
 
 
 def mean_interval(values: Sequence[float], unit: Unit) -> Number | str:
@@ -230,5 +255,5 @@ def _paired(times: Sequence[Mapping[int, Median]], over: int) -> Number | str:
     )
     resolution = max(one.resolution for one in every)
     centre, margin = (float(one) for one in interval(log_ratios(below, above), resolution, CONFIDENCE))
-    margin = min(margin, 700.0)  # beyond, exp overflows: as good as unbounded
-    return Number(math.exp(centre), Unit.TIMES, math.exp(centre - margin), math.exp(centre + margin))
+    low, high = (exp(centre + side) for side in (-margin, margin))
+    return Number(exp(centre), Unit.TIMES, low, high)

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
 FILLS_AND_COPIES = ("Memset", "Memcpy")
 """What CUPTI calls work that is no kernel: a library clears its semaphores with one."""
 
-HELPERS = ("elementwise", "copy", "reduce", "splitk")
-"""Kernels beside a matmul: what lays out its input, and what adds up its parts."""
+HELPERS = ("elementwise", "copy", "reduce")
+"""Kernels beside a matmul: what lays out its input, and what adds up its parts (cuBLAS's `splitKreduce_kernel`).
+
+A matmul that is split along its depth says so in its name, too (`nvjet_…_splitK_…`): it does the work.
+"""
 
 BACKENDS = {
     "cudnn": "cuDNN",

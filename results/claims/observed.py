@@ -41,6 +41,10 @@ class Parameters(Stored):
     mlp: int
     embeddings: int
 
+    def __post_init__(self) -> None:
+        if min(self.n_layer, self.attention) < 1:
+            raise ValueError("a model without layers or without attention")
+
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips(Stored):
@@ -95,6 +99,10 @@ class Learnt(Stored):
     matching_untrained: float
     redundant: float | None = None
     took_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.loss <= 0:
+            raise ValueError(f"a loss of {self.loss} nats")
 
 
 One: TypeAlias = Calls | Parameters | RoundTrips | Dependence | Learnt

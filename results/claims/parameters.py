@@ -34,7 +34,7 @@ def _recorded(evidence: Evidence) -> list[Part]:
         one.record.parameters
         for place in evidence.places((), D_MODEL)
         for one in evidence.all_at(place)
-        if one.record.case.stage == SUBLAYER
+        if one.record.case.stage == SUBLAYER and one.record.parameters
     }
     if not counts:
         return [

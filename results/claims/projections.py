@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from results.claims.claim import Cases, Claim, Number, Part, Unit
 from results.claims.kernels import matmuls
 from results.claims.lesson import D_MODEL, N_HEAD
-from results.claims.rules import Statement, above, exactly, not_in_run
+from results.claims.rules import Statement, above, exactly, not_in_run, unasked
 from results.peaks import burst_flops_per_s, peak_flops_per_s, why_no_peak
+from results.tensor_use import NO_WORK
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Place
@@ -27,9 +28,11 @@ PEAK = 0.90
 def calls(evidence: Evidence) -> list[Part]:
     """C1: matrix products that PyTorch was asked for, and on a GPU the matmul kernels that it launched."""
     parts = [part for one in evidence.observed.calls[-1:] for part in _asked(one.matmuls, one.n_head)]
-    for place in evidence.places((PER_HEAD, FUSED), D_MODEL, N_HEAD) if evidence.on_gpu else ():
-        parts += _launched(evidence, place)
     about = "matrix products of each projection"
+    if not evidence.on_gpu:
+        return parts or [unasked(about, "they were not counted")]
+    for place in evidence.places((PER_HEAD, FUSED), D_MODEL, N_HEAD):
+        parts += _launched(evidence, place)
     return parts or [not_in_run(evidence, about, (PER_HEAD, FUSED), D_MODEL, N_HEAD)]
 
 
@@ -109,11 +112,12 @@ def _peak(evidence: Evidence, fused: Standing, place: Place) -> Part:
     burst = burst_flops_per_s(fused.ceilings, place.dtype)
     peak = burst or peak_flops_per_s(fused.manifest, place.dtype)
     of = "what a large matmul reaches here" if burst else "the datasheet's peak"
-    found: Number | str = why_no_peak(fused.manifest, place.dtype)
-    if peak:
+    flops = fused.record.useful_flops
+    found: Number | str = NO_WORK if peak else why_no_peak(fused.manifest, place.dtype)
+    if peak and flops:
         found = "an interval needs at least 2 replicates"
-    if peak and (times := evidence.bounds(FUSED, place)):
-        value, high, low = (fused.record.useful_flops / one / peak for one in times)
+    if peak and flops and (times := evidence.bounds(FUSED, place)):
+        value, high, low = (flops / one / peak for one in times)
         found = Number(value, Unit.SHARE, low, high)
     told = f"the fused matmul does {{}} of {of}"
     about = f"the fused projection's rate as a share of {of}"
@@ -139,8 +143,8 @@ def _waiting(apart: Standing) -> str:
 C1 = Claim(
     "C1",
     "A fused projection issues one BLAS call instead of twelve.",
-    "counts, exactly: 3 × n_head products head by head, 3 fused, 1 where Q, K and V are fused too; asked of PyTorch, "
-    "and as matmul kernels on a GPU",
+    "counts, exactly: 3 × n_head products head by head, 3 fused, 1 where Q, K and V are fused too; as asked of "
+    "PyTorch, and as matmul kernels on a GPU: of the two, whichever was counted",
     calls,
     (CASES,),
     ("calls",),

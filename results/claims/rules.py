@@ -44,6 +44,11 @@ def within(found: Number | str, low: float, high: float, asked: Statement) -> Pa
     return _judged(found, low, high, asked, f"{_limit(low, found)} to {_limit(high, found)}")
 
 
+def at_least(found: int, due: int, asked: Statement) -> Part:
+    """A part that holds where a whole count is what is due or more; it has no interval."""
+    return _judged(Number(found, Unit.COUNT), due - 1, math.inf, asked, f"at least {due:,}")
+
+
 def exactly(found: float | str, due: int, asked: Statement) -> Part:
     """A part that holds where a count, or a derivative, is what is due; it has no interval."""
     margin = f"exactly {due:,}"
@@ -81,11 +86,12 @@ def not_in_run(
 def _judged(found: Number | str, low: float, high: float, asked: Statement, margin: str) -> Part:
     if isinstance(found, str):
         return missing(asked, found, margin)
+    exact = found.low is None or found.high is None
     least = found.value if found.low is None else found.low
     most = found.value if found.high is None else found.high
     if low < least and most < high:
         return Part(asked.about, asked.at, asked.holds, Answer.HOLDS, margin, found)
-    if most < low or high < least:
+    if exact or most < low or high < least:
         return Part(asked.about, asked.at, asked.fails, Answer.FAILS, margin, found)
     unsure = "its interval straddles the margin"
     return Part(asked.about, asked.at, asked.holds, Answer.UNDECIDED, margin, found, unsure)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from results.claims.claim import Answer, Cases, Claim, Number, Part, Unit
 from results.claims.kernels import launched, matmuls
 from results.claims.lesson import D_MODEL, N_HEAD
-from results.claims.rules import Statement, missing, not_in_run, within
+from results.claims.rules import Statement, missing, not_in_run, unasked, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +86,8 @@ def _depth(evidence: Evidence, place: Place) -> list[Part]:
     stack, layer = evidence.standing(STACK, place), evidence.standing(LAYER, place)
     if stack is None or layer is None:
         return [not_in_run(evidence, about, (STACK,), D_MODEL, N_HEAD)]
+    if not (stack.record.parameters and layer.record.parameters):
+        return [unasked(about, "the run does not say how many parameters they have")]
     depth = stack.record.parameters / layer.record.parameters
     found = _timed(evidence, (STACK,), place)
     told = f"a stack takes {{}} the time of {depth:g} layers"

@@ -43,7 +43,7 @@ def parts(evidence: Evidence) -> list[Part]:
 def _pair(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
     at, name = evidence.words(place), contiguous[1]
     told = f"{name} takes {{}} the time on heads as a stride that it takes on contiguous ones"
-    gain = Statement("strided ÷ contiguous", told, f"{told}: no gain", at)
+    gain = Statement("strided ÷ contiguous", told, f"{told}: no percent gained", at)
     parts = [above(evidence.ratio((strided,), (contiguous,), place), FASTER, gain)]
     about = "strided ÷ (relayout + contiguous)"
     if (relayout := _fastest_split(evidence, place)) is None:

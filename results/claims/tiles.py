@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from results.claims.claim import Answer, Cases, Claim, Number, Part, Unit
 from results.claims.kernels import backend
 from results.claims.rules import Statement, above, below, missing, not_in_run, unasked
-from results.tensor_use import tensor_use
+from results.tensor_use import NO_WORK, tensor_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,14 +61,19 @@ def _families(
         return [unasked("what tensor cores execute", "tensor cores are a GPU's; this run is on a CPU")]
     width = HEADS * 64
     needs = [("attention", name) for name in names]
+    at = {named: evidence.places((named,), width, HEADS) for named in needs}
+    about = "attention at head_dim 32, 64 and 72"
+    if not any(at.values()):
+        return [not_in_run(evidence, about, needs[:1], width, HEADS)]
     parts = [
         part
         for named in needs
-        for place in evidence.places((named,), width, HEADS)
+        for place in at[named]
         for test in tests
         for part in test(evidence, named, place)
     ]
-    return parts or [not_in_run(evidence, "attention at head_dim 32, 64 and 72", needs[:1], width, HEADS)]
+    # The claim is of every kernel: one that nobody measured must not pass for one that agrees.
+    return parts + [not_in_run(evidence, about, (named,), width, HEADS) for named in needs if not at[named]]
 
 
 def _sized(place: Place, head_dim: int) -> Place:
@@ -108,7 +113,8 @@ def _ahead_of(evidence: Evidence, named: Named, place: Place, head_dim: int) -> 
     found = evidence.ratio((named,), (named,), other, under_place=place)
     theirs, ours = evidence.standing(named, other), evidence.standing(named, place)
     if isinstance(found, Number) and theirs and ours:
-        found = found.times(ours.record.useful_flops / theirs.record.useful_flops)
+        work = ours.record.useful_flops, theirs.record.useful_flops
+        found = found.times(work[0] / work[1]) if all(work) else NO_WORK
     told = f"{named[1]} does {{}} the useful work a second at 64 that it does at {head_dim}"
     about = f"useful work a second at 64 ÷ at {head_dim}"
     return [above(found, LOSES, Statement(about, told, told, evidence.words(place)))]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,11 +21,16 @@ from harness.plan import VariantFacts
 from results.claims import CLAIMS, Evidence
 from results.claims.claim import Cases
 from results.claims.observed import FILE, load
+from results.claims.observed import append as stored_experiment
+from results.errors import StoreError
 from results.store import read
 from tests.harness.commands import command, environment, headbench, only_run
 from tests.results import builders
 from tests.results.sessions import STEADY, session
 from tests.results.sessions import stored as stored_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REFERENCE = "nvidia-h200/default"
 
@@ -101,6 +109,28 @@ def test_a_damaged_manifest_is_told_in_one_line(tmp_path) -> None:
     assert len(done.stderr.splitlines()) == done.returncode
 
 
+@pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"]])
+def test_names_with_markup_and_control_codes_reach_the_reader_as_they_are(tmp_path, form: list[str]) -> None:
+    named = "[red]H200[/red] | <script>x</script> \x1b[31m"
+    gpu = {**builders.GPU_ENVIRONMENT, "gpu": {**builders.GPU_ENVIRONMENT["gpu"], "name": named}}
+    done = headbench(
+        "claims", "C2", "--from", builders.stored(tmp_path, builders.manifest(environment=gpu)), *form
+    )
+    assert done.returncode == 0
+    assert "H200" in done.stdout
+    assert "[red]" in html.unescape(done.stdout)
+    assert "<script>" not in done.stdout or form != ["--markdown"]
+
+
+def test_what_cannot_be_measured_here_at_all_is_said_before_the_verdict(tmp_path) -> None:
+    done = headbench("claims", "C9", "--device", "cpu", "--out", tmp_path / "a folder's name")
+    assert (done.returncode, "nothing of it can be measured on" in done.stderr) == (0, True)
+    assert "" not in done.stderr.splitlines()
+    again = done.stderr.partition("judge again: ")[2]
+    assert shlex.split(again)[:4] == ["python", "-m", "harness", "claims"]
+    assert claims_command.show(Options(recorded=shlex.split(again)[-1])) == 0
+
+
 FACTS = [
     VariantFacts(stage, name, "", "", None, None)
     for stage, name in (("qkv", "fused"), ("attention", "sdpa"), ("attention", "materialized"))
@@ -154,6 +184,26 @@ def test_algebra_is_made_stored_and_judged_again(tmp_path) -> None:
     again = headbench("claims", "C3", "C4", "C5", "--from", path)
     assert again.stdout == done.stdout
     assert len(Evidence.of(read(path)).observed.dependence) == 3
+
+
+def test_a_disk_that_fills_up_is_told_after_the_verdict_on_what_was_stored(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    kept: list[str] = []
+
+    def append(folder: Path, kind: str, plain: dict[str, Any]) -> None:
+        if kept:
+            raise StoreError("cannot store an experiment: the disk is full")
+        kept.append(kind)
+        stored_experiment(folder, kind, plain)
+
+    monkeypatch.setattr(experiments, "append", append)
+    with pytest.raises(HeadbenchError, match="the disk is full"):
+        claims_command.show(Options(claims=("C3", "C4"), device="cpu", out=tmp_path))
+    said = capsys.readouterr()
+    assert f"stored in {only_run(tmp_path)}" in said.err
+    done = {"parameters": "C3  partly", "round_trips": "C4  supported"}[kept[0]]
+    assert done in said.out
 
 
 def test_cases_and_experiments_share_one_run(tmp_path) -> None:

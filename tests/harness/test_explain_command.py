@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from harness import explain_command
 from harness.errors import UsageError
+from results.schema import Outcome
 from tests.harness.commands import headbench
+from tests.results import builders
 
 HEAD_DIM, DEFAULT = "nvidia-h200/head_dim", "nvidia-h200/default"
 
@@ -46,6 +49,7 @@ def test_markdown_has_a_table_for_each_shape(capsys) -> None:
         ("per_head", None, DEFAULT, "belongs to several stages: qkv/per_head or sublayer/per_head would do"),
         ("qkv/sdpa", None, DEFAULT, "variant 'qkv/sdpa' is unknown"),
         ("sdpa", "fused_sdpa", DEFAULT, "variant 'attention/fused_sdpa' is unknown"),
+        ("sdpa", "qkv/fused", DEFAULT, "'qkv/fused' is of another stage than attention/sdpa"),
         ("sdpa", None, "nowhere", "no run at nowhere"),
     ],
 )
@@ -53,3 +57,60 @@ def test_wrong_usage_is_said_in_one_line(variant: str, against: str | None, wher
     with pytest.raises(UsageError, match=message) as raised:
         explain_command.show(variant, against, where, [])
     assert "\n" not in str(raised.value)
+
+
+def test_a_variant_against_itself_says_everything_once_but_its_bars(capsys) -> None:
+    explain_command.show("sdpa", "sdpa", HEAD_DIM, ["markdown"])
+    page = capsys.readouterr().out
+    assert page.count("sdpa: clock") == page.count("### attention")
+
+
+WIDE, NARROW = (builders.case("fused", batch=batch) for batch in (32, 1))
+OTHER = builders.case("per_head", batch=1)
+BROKEN = "it *broke* | [red]here[/red]\n\x1b[31mand <b>there</b>"
+
+
+@pytest.fixture
+def partly(tmp_path):
+    """A run of `fused`, out of memory at the larger batch, and of `per_head` at that batch alone."""
+    cases = [WIDE, NARROW, replace(OTHER, batch=32)]
+    ended = {"outcome": Outcome.OUT_OF_MEMORY, "reason": BROKEN, "timings": {}}
+    trials = [builders.trial(one, n, **(ended if one is WIDE else {})) for n in range(3) for one in cases]
+    return builders.stored(tmp_path, builders.manifest(cases), trials)
+
+
+@pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"]])
+def test_a_shape_without_a_time_has_its_reason_in_words(partly, form: list[str]) -> None:
+    done = headbench("explain", "fused", "--from", partly, *form)
+    assert done.returncode == 0
+    assert "out of memory: it" in " ".join(done.stdout.split())
+    assert "<b>" not in done.stdout or form != ["--markdown"]
+
+
+def test_a_base_without_a_time_at_the_shape_is_told_and_one_at_no_shape_is_wrong_usage(partly) -> None:
+    done = headbench("explain", "per_head", "--against", "fused", "--from", partly)
+    assert "fused has no eager time: out of memory: it *broke* | [red]here[/red]" in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_a_base_at_no_shape_of_the_variant_is_wrong_usage(tmp_path) -> None:
+    cases = [WIDE, OTHER]
+    trials = [builders.trial(one, n) for n in range(3) for one in cases]
+    path = builders.stored(tmp_path, builders.manifest(cases), trials)
+    with pytest.raises(UsageError, match="'per_head' is at none of the shapes of qkv/fused in this run"):
+        explain_command.show("fused", "per_head", str(path), [])
+
+
+def test_a_variant_that_never_had_a_time_is_told_in_one_line_whatever_its_reason(tmp_path) -> None:
+    ended = {"outcome": Outcome.INCORRECT, "reason": BROKEN, "timings": {}}
+    path = builders.stored(tmp_path, builders.manifest([WIDE]), [builders.trial(WIDE, 0, **ended)])
+    done = headbench("explain", "fused", "--from", path)
+    assert (done.returncode, len(done.stderr.splitlines()), "\x1b" in done.stderr) == (2, 1, False)
+    assert "incorrect: it *broke*" in done.stderr
+
+
+def test_a_run_that_timed_nothing_says_so(tmp_path) -> None:
+    path = builders.stored(tmp_path, replace(builders.manifest(), cases=()), [])
+    with pytest.raises(UsageError, match="timed nothing: --from names another"):
+        explain_command.show("sdpa", None, str(path), [])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from results.claims.claim import Number, Unit
-from results.claims.evidence import Evidence, mean_interval, place_of
+from results.claims.evidence import Evidence, exp, mean_interval, place_of
 from results.claims.observed import Observed
 from results.schema import Outcome
+from results.store import read
 from tests.results import builders
 from tests.results.claims.made_up import case, run
 
@@ -101,3 +103,20 @@ def test_seeds_have_a_mean_and_an_interval_from_two_on() -> None:
     assert isinstance(found, Number)
     assert (found.value, found.high) == pytest.approx((0.5, 0.5 + 63.6567 * 0.1), rel=1e-5)
     assert mean_interval([0.4], Unit.SHARE) == "1 of at least 2 samples: no interval"
+
+
+def test_a_folder_of_runs_is_judged_on_the_machines_that_its_times_are_from(tmp_path) -> None:
+    """The newest may be experiments alone, made on another machine: no verdict of a GPU's times may name that."""
+    gpu = builders.manifest([ONE], run_id="run-1", created_utc="2026-01-01T00:00:00+00:00")
+    builders.stored(tmp_path, gpu, [builders.trial(ONE, replicate) for replicate in range(3)])
+    later = {"created_utc": "2026-01-02T00:00:00+00:00", "environment": builders.CPU_ENVIRONMENT}
+    builders.stored(tmp_path, replace(builders.manifest(run_id="run-2", **later), cases=()), [])
+    found = Evidence.of(read(tmp_path))
+    assert found.on_gpu
+    assert found.machine.startswith(builders.GPU_ENVIRONMENT["gpu"]["name"])
+    assert "left out" not in " ".join(read(tmp_path).notes), "no case of it was measured again"
+
+
+def test_a_ratio_beyond_what_a_float_holds_is_as_good_as_unbounded() -> None:
+    assert exp(1.5) == math.exp(1.5)
+    assert 1e300 < exp(1e6) < math.inf

@@ -50,12 +50,11 @@ def test_c3_depends_on_what_is_assumed_of_the_rest() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "scrambled", "verdict"),
-    [(0, 90, "supported"), (1, 90, "partly"), (0, 0, "partly"), (3, 0, "not measurable here")],
+    [(0, 90, "supported"), (1, 90, "refuted"), (0, 0, "not measurable here"), (3, 0, "not measurable here")],
 )
 def test_c4_needs_a_test_that_could_have_failed(changed: int, scrambled: int, verdict: str) -> None:
     tried = Observed(round_trips=[RoundTrips(0, 200, changed, scrambled)])
-    found = finding("C4", NOTHING, tried).judgement
-    assert found == ("refuted" if verdict == "not measurable here" else verdict)
+    assert finding("C4", NOTHING, tried).judgement == verdict
 
 
 @pytest.mark.parametrize(
@@ -65,6 +64,13 @@ def test_c4_needs_a_test_that_could_have_failed(changed: int, scrambled: int, ve
 def test_c5_takes_no_rounding_for_isolation(change: dict[str, float], verdict: str) -> None:
     found = finding("C5", NOTHING, Observed(dependence=[DEPENDENCE, replace(DEPENDENCE, seed=1, **change)]))
     assert found.judgement == verdict
+
+
+def test_c5_is_refuted_where_both_halves_fail_and_open_where_nothing_could() -> None:
+    wrong = replace(DEPENDENCE, others_largest=0.1, mixed_least=0.0)
+    assert finding("C5", NOTHING, Observed(dependence=[wrong])).judgement == "refuted"
+    dead = replace(DEPENDENCE, own_least=0.0)
+    assert list(answers(finding("C5", NOTHING, Observed(dependence=[dead]))).values()) == ["missing", "holds"]
 
 
 def test_c6_is_never_more_than_partly_supported_since_entities_are_not_measured() -> None:
@@ -88,6 +94,18 @@ def test_c6_sees_redundant_heads_with_gradients_as_large() -> None:
         ]
         == "undecided"
     )
+
+
+def test_c6_says_of_no_head_that_it_looks_somewhere_more_often_than_always() -> None:
+    scattered = [replace(one, previous=0.99 if one.seed else 0.1, matching=0.0) for one in TRAINED]
+    numbers = [part.number for part in finding("C6", NOTHING, Observed(learnt=scattered)).parts[1:3]]
+    bounds = [(number.low, number.high) for number in numbers if number]
+    assert bounds == [(0, 1), (0, 0)]
+
+
+def test_c6_counts_the_seeds_that_its_number_is_of() -> None:
+    one_lacks = [replace(TRAINED[0], redundant=None), *TRAINED[1:]]
+    assert "of 4 seeds" in finding("C6", NOTHING, Observed(learnt=one_lacks)).parts[0].says
 
 
 def test_c7_pairs_losses_by_seed_and_times_by_shape() -> None:
@@ -117,7 +135,11 @@ def test_a_run_without_experiments_has_none(tmp_path) -> None:
 @pytest.mark.parametrize(
     "line",
     ["", "{", "[]", "{}", '{"learnt": {}}', '{"unheard_of": {}}', '{"learnt": {"seed": "x"}}', '"text"', "\x80",
-     json.dumps({"calls": {"n_head": 12, "matmuls": {"fused": 1.5}}})],
+     json.dumps({"calls": {"n_head": 12, "matmuls": {"fused": 1.5}}}),
+     json.dumps({"learnt": replace(LEARNT, seed=1).to_json() | {"loss": 0.0}}),
+     json.dumps({"learnt": replace(LEARNT, seed=1).to_json() | {"loss": -1.0}}),
+     json.dumps({"parameters": dict.fromkeys(
+         ("d_model", "n_layer", "mlp_width", "vocabulary", "context", "attention", "mlp", "embeddings"), 0)})],
 )  # fmt: skip
 def test_a_damaged_line_is_noted_and_costs_no_other(tmp_path, line: str) -> None:
     (tmp_path / FILE).write_bytes(line.encode("latin-1") + b"\n")

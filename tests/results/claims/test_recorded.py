@@ -61,7 +61,7 @@ def test_the_head_dim_run_answers_what_it_holds(claim: str, verdict: str) -> Non
         ("default", "C2", "replayed without launches", 588.26 / 176.71),
         ("default", "C2", "a Python caller waits", 714.09 / 180.80),
         ("default", "C9", "time of the library's kernel", 4413.0 / 159.31),
-        ("default", "C9", "multiprocessors", 384 / 132),
+        ("default", "C9", "multiprocessors", 384),
         ("default", "C10", "sdpa does", (230.99 / 72) / (159.31 / 64)),
         ("default", "C11", "sdpa_flash does", (178.36 / 32) / (247.45 / 64)),
         ("default", "C13", "measured apart", (176.71 + 155.21 + 131.04) / 385.69),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from results.claims.claim import Answer, Judgement, Number, Part, Unit
 from results.claims.judging import judgement_of
-from results.claims.rules import Statement, above, below, exactly, missing, within
+from results.claims.rules import Statement, above, at_least, below, exactly, missing, within
 
 ASKED = Statement("speed", "it is {} as fast", "it is {}: no faster", "batch 1")
 NUMBERS = st.floats(0.01, 100)
@@ -49,6 +49,21 @@ def test_below_mirrors_above() -> None:
 )
 def test_within_takes_the_whole_interval(number: Number, answer: Answer) -> None:
     assert within(number, 0.9, 1.1, ASKED).answer is answer
+
+
+@given(NUMBERS, NUMBERS)
+def test_an_exact_number_is_never_undecided(value: float, limit: float) -> None:
+    """Neither on the margin: nothing straddles it without an interval."""
+    for margin in (limit, value):
+        for part in (above(ratio(value), margin, ASKED), below(ratio(value), margin, ASKED)):
+            assert part.answer in (Answer.HOLDS, Answer.FAILS)
+    assert above(ratio(value), value, ASKED).answer is Answer.FAILS
+
+
+def test_at_least_holds_at_what_is_due() -> None:
+    answers = [at_least(found, 132, ASKED).answer for found in (131, 132, 133)]
+    assert answers == [Answer.FAILS, Answer.HOLDS, Answer.HOLDS]
+    assert at_least(131, 132, ASKED).margin == "at least 132"
 
 
 def test_a_count_is_due_exactly() -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
+from results.claims.claim import Answer
+from results.schema import Outcome
 from tests.results import builders
 from tests.results.claims.made_up import answers, case, finding, run
+
+if TYPE_CHECKING:
+    from results.run import Run
 
 QKV = {name: case("qkv", name) for name in ("per_head", "fused", "fused_qkv")}
 KERNELS = {
@@ -80,6 +88,7 @@ def test_c12_knows_a_fallback_when_it_sees_one() -> None:
         "issued ÷ useful at 72": "missing",
         "useful work a second at 64 ÷ at 72": "holds",
         "PyTorch's choice at 72": "holds",
+        "attention at head_dim 32, 64 and 72": "missing",  # of every kernel but sdpa
     }
 
 
@@ -123,3 +132,67 @@ def test_a_cpu_has_no_tensor_cores_and_no_thread_blocks() -> None:
         found = finding(claim, on_cpu)
         assert found.judgement == "not measurable here"
         assert "this run is on a CPU" in str(found.parts[0].reason)
+
+
+def test_c9_holds_with_a_block_a_multiprocessor_and_lacks_their_number_aloud() -> None:
+    ours, library = attention("block_per_head", batch=11), attention("sdpa", batch=11)
+    times, kernels = {ours: 1e-4, library: 1e-4}, {ours: {"block_per_head": 1}}
+    assert answers(finding("C9", run(times, kernels)))["blocks for multiprocessors"] == "holds", "132 for 132"
+    unknown = run(times, kernels, environment=builders.GPU_ENVIRONMENT)
+    found = finding("C9", unknown)
+    assert answers(found)["blocks for multiprocessors"] == "missing"
+    assert found.judgement == "partly"
+
+
+@pytest.mark.parametrize("claim", ["C10", "C11", "C12"])
+def test_a_kernel_that_nobody_measured_does_not_pass_for_one_that_agrees(claim: str) -> None:
+    found = finding(claim, sweep({32: 1e-4, 64: 1e-4, 72: 2e-4}, {}))
+    lacking = [part.reason or "" for part in found.parts if part.about.startswith("attention at")]
+    assert any("sdpa_efficient" in reason for reason in lacking)
+
+
+def test_heads_of_another_width_than_the_models_do_not_pass_for_the_lessons() -> None:
+    decoupled = {attention("sdpa", head_dim=width, d_model=768): 1e-4 * width for width in (32, 64, 72)}
+    assert finding("C11", run(decoupled)).of(Answer.HOLDS) == []
+    alone = {attention("sdpa", head_dim=72, d_model=768): 1e-4}
+    assert "does not have attention/sdpa" in str(finding("C11", run(alone)).parts[0].reason)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.INCORRECT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY])
+def test_times_of_a_case_that_did_not_end_well_decide_nothing(outcome: Outcome) -> None:
+    of = sweep({64: 1e-4, 72: 2e-4}, {})
+    at_72 = next(index for index, one in enumerate(of.trials) if one.case.head_dim == 72)
+    of.trials[at_72] = replace(of.trials[at_72], outcome=outcome, reason="it broke", timings={})
+    found = finding("C10", of)
+    (part,) = [part for part in found.parts if part.about == "useful work a second at 64 ÷ at 72"]
+    assert (part.answer, part.number) == (Answer.MISSING, None)
+    assert "it broke" in str(part.reason)
+
+
+def test_a_split_matmul_is_a_matmul_and_what_adds_up_its_parts_is_none() -> None:
+    split = {
+        QKV["fused"]: {"nvjet_hsh_64x8_64x16_4x1_v_bz_splitK_TNT": 3, "cublasLt::splitKreduce_kernel": 3}
+    }
+    found = finding("C1", run(dict.fromkeys(QKV.values(), 1e-4), KERNELS | split))
+    assert answers(found)["matmul kernels of fused"] == "holds"
+
+
+def test_parameters_and_work_that_an_older_run_does_not_tell_refute_nothing() -> None:
+    whole, stack = case("sublayer", "fused_sdpa"), case("stack", "fused_sdpa")
+    untold = replace_trials(layer(3e-4, 36e-4), parameters=0, useful_flops=0)
+    assert {one.case for one in untold.trials} >= {whole, stack}
+    assert finding("C3", untold).judgement == "not measurable here"
+    assert answers(finding("C13", untold))["a stack's time ÷ its layers'"] == "missing"
+    sizes = replace_trials(sweep({64: 1e-4, 72: 2e-4}, {}), useful_flops=0)
+    assert answers(finding("C10", sizes))["useful work a second at 64 ÷ at 72"] == "missing"
+    of = replace_trials(run({QKV["per_head"]: 3e-4, QKV["fused"]: 1e-4}), useful_flops=0)
+    assert finding("C2", of).of(Answer.MISSING)[0].reason == "its useful work is not known"
+
+
+def replace_trials(of: Run, **changes: int) -> Run:
+    return replace(of, trials=[replace(one, **changes) for one in of.trials])
+
+
+def test_on_a_cpu_cases_that_are_there_are_not_said_to_be_lacking() -> None:
+    on_cpu = run(dict.fromkeys(QKV.values(), 1e-4), environment=builders.CPU_ENVIRONMENT)
+    assert finding("C1", on_cpu).parts[0].reason == "they were not counted"
