@@ -50,6 +50,7 @@ def run(
     seq_len: options.SeqLen = None,
     mask: options.Mask = None,
     dtype: options.Dtype = None,
+    direction: options.Direction = None,
     device: options.Device = None,
     quick: Annotated[
         bool,
@@ -97,7 +98,7 @@ def run(
     asked = run_command.Options(
         selection=options.selection(
             stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
-            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
+            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype, direction=direction,
         ),
         everything=everything,
         quick=quick,
@@ -174,6 +175,7 @@ def ab(
     seq_len: options.SeqLen = None,
     mask: options.Mask = None,
     dtype: options.Dtype = None,
+    direction: options.Direction = None,
     device: options.Device = None,
     budget: Annotated[
         str | None,
@@ -210,7 +212,7 @@ def ab(
         self_check=self_check,
         selection=options.selection(
             stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
-            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
+            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype, direction=direction,
         ),
         everything=everything,
         device=device,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import random
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from harness import rounds, verification
+from harness.directed import Expected, NoGradient, direct, expect
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
 from harness.sensors.memory import MemorySensor
@@ -20,15 +20,13 @@ from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools
 from results.schema import Case, Outcome
-from variants.inputs import Inputs, fresh_activations, make_inputs
-from variants.reference import reference
-from variants.variant import Variant
+from variants.direction import FORWARD
+from variants.inputs import Inputs, fresh_inputs, make_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import torch
-
+    from harness.directed import Directed
     from harness.plan import Group
     from harness.series import Series
     from results.figures import Memory
@@ -52,6 +50,7 @@ class GroupMeasurement:
 
     def __init__(self, group: Group, tools: Tools) -> None:
         self._group, self._tools = group, tools
+        self._direction = group.direction
         self._lanes: list[Lane] = []
         self._settled: set[str] = set()
         # Alike in every replicate would hide a variant that is wrong for some inputs only.
@@ -83,22 +82,20 @@ class GroupMeasurement:
             self._lanes.clear()
             gc.collect()
             self._tools.free_memory()
+            self._tools.state.infer()
 
-    def _first_inputs(self) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
-        group = self._group
-        inputs = make_inputs(group.stage, group.shape, self._seed, self._tools.device)
-        return inputs, reference(group.stage, group.shape, inputs)
+    def _first_inputs(self) -> tuple[Inputs, Expected]:
+        stage, shape = self._group.stage, self._group.shape
+        inputs = make_inputs(stage, shape, self._seed, self._tools.device, self._direction)
+        return inputs, expect(self._direction, stage, shape, inputs)
 
-    def _fresh_inputs(self) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
+    def _fresh_inputs(self) -> tuple[Inputs, Expected]:
         """Other activations in new storage, the same weights."""
-        group = self._group
-        activations = fresh_activations(group.stage, group.shape, self._seed + 1, self._tools.device)
-        inputs = Inputs(activations, self._inputs.weights)
-        return inputs, reference(group.stage, group.shape, inputs)
+        stage, shape = self._group.stage, self._group.shape
+        inputs = fresh_inputs(stage, shape, self._seed + 1, self._inputs.weights, self._direction)
+        return inputs, expect(self._direction, stage, shape, inputs)
 
-    def _shared(
-        self, make: Callable[[], tuple[Inputs, tuple[torch.Tensor, ...]]]
-    ) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
+    def _shared(self, make: Callable[[], tuple[Inputs, Expected]]) -> tuple[Inputs, Expected]:
         """Inputs and what is expected of them; captured graphs give up their memory if it is wanting."""
         self._begin(None, "inputs and reference")
         try:
@@ -114,32 +111,33 @@ class GroupMeasurement:
         except (RuntimeError, MemoryError) as error:
             raise SharedFault from error
 
-    def _admit_all(self, expected: tuple[torch.Tensor, ...]) -> None:
+    def _admit_all(self, expected: Expected) -> None:
         """Prepare and verify every variant; those that fail are reported and gone."""
         for case in self._group.cases:
             self._begin(case, "verify")
-            lane = Lane(case, Variant(self._group.shape))
+            lane = Lane(case)
             with self._guarding(lane):
-                lane.variant = self._tools.registry.variants[case.stage, case.variant](self._group.shape)
-                lane.variant.prepare(self._inputs.weights)
-                lane.call = partial(lane.variant.call, *self._inputs.activations)
-                self._check(lane, lane.call, expected, "before")
+                kind = self._tools.registry.variants[case.stage, case.variant]
+                lane.directed = direct(self._direction, kind, self._group.shape, self._inputs)
+                lane.call = lane.directed.timed
+                self._check(lane, lane.directed, lane.call, expected, "before")
                 self._refuse_changed_inputs()
                 self._lanes.append(lane)
 
     def _check(
-        self, lane: Lane, call: Callable[[], object], expected: tuple[torch.Tensor, ...], when: str
+        self, lane: Lane, directed: Directed, call: Callable[[], object], expected: Expected, when: str
     ) -> None:
         """Compare one call with the reference; the memory it gets is poisoned first."""
         self._restore()
-        verification.poison(self._group.shape, self._tools.device)
-        output = call()
-        found = lane.variant.canonical(output)
-        check = verification.compare(found, expected, self._group.shape.dtype, when)
-        lane.checks.append(check)
-        if not check.passed:
-            raise IncorrectOutput(verification.explain(check))
-        if not verification.only_rearranges(output, found):
+        directed.renew()
+        gradients = self._direction != FORWARD
+        verification.poison(self._group.shape, self._tools.device, gradients=gradients)
+        found = directed.found(call())
+        for check in verification.checks(found, expected, self._group.shape.dtype, when):
+            lane.checks.append(check)
+            if not check.passed:
+                raise IncorrectOutput(verification.explain(check))
+        if not verification.only_rearranges(found.as_returned, found.outputs):
             raise IncorrectOutput(UNTIMED)
 
     def _refuse_changed_inputs(self) -> None:
@@ -219,6 +217,8 @@ class GroupMeasurement:
         """
         for lane in self._lanes:
             lane.end_timing()
+            if lane.directed:
+                lane.directed.release()
         if not self._lanes:
             return
         fresh, expected = self._shared(self._fresh_inputs)
@@ -228,10 +228,13 @@ class GroupMeasurement:
             self._begin(lane.case, "verify again")
             fresh.copy_from(self._as_made)  # the lane before may have spoiled them
             with self._guarding(lane):
-                self._check(lane, lane.call, expected, "after")
+                assert lane.directed, "it was admitted"
+                self._check(lane, lane.directed, lane.call, expected, "after")
                 if lane.replay:
-                    self._check(lane, lane.replay, expected, "in its graph")
-                self._check(lane, partial(lane.variant.call, *fresh.activations), expected, "after")
+                    self._check(lane, lane.directed, lane.replay, expected, "in its graph")
+                lane.directed.release()
+                elsewhere = lane.directed.on(fresh)
+                self._check(lane, elsewhere, elsewhere.timed, expected, "after")
                 self._refuse_changed_inputs()
                 self._report(lane, Outcome.OK)
 
@@ -247,7 +250,7 @@ class GroupMeasurement:
     def _settle_all(self, error: BaseException) -> None:
         for case in self._group.cases:
             if case.key not in self._settled:
-                self._report(Lane(case, Variant(self._group.shape)), *_outcome_of(error))
+                self._report(Lane(case), *_outcome_of(error))
         if is_fatal(error):
             raise ContextLost(str(error))
 
@@ -273,8 +276,9 @@ class GroupMeasurement:
         self._restore()
 
     def _restore(self) -> None:
-        self._tools.state.restore(self._group.shape.dtype)
+        self._tools.state.restore(self._group.shape.dtype, gradients=self._direction != FORWARD)
 
 
 def _outcome_of(error: BaseException) -> tuple[Outcome, str]:
-    return (Outcome.INCORRECT, str(error)) if isinstance(error, IncorrectOutput) else classify(error)
+    wrong = isinstance(error, IncorrectOutput | NoGradient)
+    return (Outcome.INCORRECT, str(error)) if wrong else classify(error)

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.probe import look
+from variants.direction import FORWARD
 from variants.presets import PRESETS
 from variants.stage import STAGES
 
@@ -36,10 +37,12 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
 
 
 def _variants(variants: list[VariantFacts]) -> Table:
-    table = _table("variant", "needs", "here", "hypothesis")
+    table = _table("variant", "needs", "here", "directions", "hypothesis")
     for variant in variants:
         told = variant.hypothesis or f"cannot be loaded: {variant.missing}"
-        table.add_row(*map(Text, (variant.name, variant.needs, "no" if variant.missing else "yes", told)))
+        here = "no" if variant.missing else "yes"
+        directions = FORWARD if variant.why_forward_alone else "all"
+        table.add_row(*map(Text, (variant.name, variant.needs, here, directions, told)))
     return table
 
 

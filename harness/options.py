@@ -66,6 +66,10 @@ Mask = Annotated[Values, _values("--mask", "causal, full.  [default: causal]")]
 Dtype = Annotated[
     Values, _values("--dtype", "bf16, fp16, tf32, fp32.  [default: bf16 on a GPU, fp32 on a CPU]")
 ]
+Direction = Annotated[
+    Values,
+    _values("--direction", "forward, backward, step: both, as in training.  [default: forward]"),
+]
 Device = Annotated[
     str | None, optional("--device", "cpu, cuda or cuda:N.  [default: the GPU if there is one]", "DEVICE")
 ]
@@ -133,6 +137,7 @@ def selection(
     seq_len: Values,
     mask: Values,
     dtype: Values,
+    direction: Values,
 ) -> Selection:
     """The selection that these options name.
 
@@ -152,6 +157,7 @@ def selection(
         seq_len=split_counts("--seq-len", seq_len),
         masks=split_values("--mask", mask),
         dtypes=split_values("--dtype", dtype),
+        directions=split_values("--direction", direction),
     )
 
 

@@ -96,6 +96,7 @@ def describe(registry: Registry, machine: Machine, plugins: Sequence[Path] = ())
             missing=variant.requires.missing(machine),
             dtypes=variant.requires.dtypes,
             plugin=registry.files[stage, name] in plugins,
+            no_backward=variant.no_backward,
         )
         for (stage, name), variant in registry.variants.items()
     ]
@@ -108,7 +109,9 @@ def describe(registry: Registry, machine: Machine, plugins: Sequence[Path] = ())
 
 def _variant_facts(facts: dict[str, Any]) -> VariantFacts:
     dtypes = facts["dtypes"]
-    return VariantFacts(**{**facts, "dtypes": tuple(dtypes) if dtypes else None})
+    # A checkout from before there were directions takes every case for a forward.
+    no_backward = facts.get("no_backward", "this version of headbench measures forward alone")
+    return VariantFacts(**{**facts, "dtypes": tuple(dtypes) if dtypes else None, "no_backward": no_backward})
 
 
 if __name__ == "__main__":

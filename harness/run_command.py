@@ -85,7 +85,9 @@ def dry_run(options: Options) -> int:
     plan, environment = _plan(options)
     _announce(plan, environment, _settings(options, environment))
     for group in plan.groups:
-        print(f"  {group.stage:10} {group.shape}: {', '.join(case.variant for case in group.cases)}")
+        print(
+            f"  {group.stage:10} {group.direction:9}{group.shape}: {', '.join(case.variant for case in group.cases)}"
+        )
     for reason in dict.fromkeys(f"{outcome.value}: {reason}" for _, outcome, reason in plan.left_out):
         left = sorted({c.variant for c, o, r in plan.left_out if f"{o.value}: {r}" == reason})
         print(f"  left out, {reason}: {', '.join(left)}")
@@ -126,7 +128,7 @@ def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
     if not (options.everything or options.quick or options.selection != Selection()):
         raise UsageError(
             f"nothing selected: --all, or any of --stage ({', '.join(STAGES)}), --model ({', '.join(PRESETS)}), "
-            f"--variant, --head-dim, --n-head, --d-model, --batch, --seq-len, --mask, --dtype"
+            f"--variant, --head-dim, --n-head, --d-model, --batch, --seq-len, --mask, --dtype, --direction"
         )
     if options.replicates is not None and not 1 <= options.replicates <= 100:
         raise UsageError(f"--replicates {options.replicates} is out of range: 1 to 100 would do")

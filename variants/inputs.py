@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from variants.direction import FORWARD
+
 if TYPE_CHECKING:
     from variants.shape import Shape
 
@@ -17,9 +19,18 @@ _TORCH_DTYPES = {
     "fp32": torch.float32,
 }
 
-# One seed feeds two streams, so that fresh activations leave the weights as they are.
+# One seed feeds several streams, so that fresh activations leave the weights as they are. The last is beyond twice
+# any seed, so that it is no other seed's either.
 _WEIGHT_STREAM = 0
 _ACTIVATION_STREAM = 1
+_GRADIENT_STREAM = 2**40
+
+_LEARNED = {
+    "qkv": ("w_q", "w_k", "w_v"),
+    "attention": (),
+    "output": ("w_o",),
+    "sublayer": ("w_q", "w_k", "w_v", "w_o"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +48,25 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What every variant of a stage is given: the stage's activations, and the weights."""
+    """What every variant of a stage is given: the stage's activations, and the weights.
+
+    Where gradients are wanted, `output_gradients` are those of the canonical outputs (see `Variant.canonical`).
+    """
 
     activations: tuple[torch.Tensor, ...]
     weights: Weights
+    output_gradients: tuple[torch.Tensor, ...] = ()
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
-        """Activations, then W_Q, W_K, W_V and W_O."""
+        """The gradients of the outputs, activations, then W_Q, W_K, W_V and W_O."""
         weights = self.weights
-        return (*self.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o)
+        return (*self.output_gradients, *self.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o)
 
     def clone(self) -> Inputs:
         """The same values in storage of their own."""
         copies = [tensor.clone() for tensor in self.tensors()]
-        return Inputs(tuple(copies[:-4]), Weights(*copies[-4:]))
+        first = len(self.output_gradients)
+        return Inputs(tuple(copies[first:-4]), Weights(*copies[-4:]), tuple(copies[:first]))
 
     def copy_from(self, other: Inputs) -> None:
         """Take over the other's values in place."""
@@ -67,14 +83,24 @@ def torch_dtype(name: str) -> torch.dtype:
     return _TORCH_DTYPES[name]
 
 
-def make_inputs(stage: str, shape: Shape, seed: int, device: torch.device) -> Inputs:
+def make_inputs(
+    stage: str, shape: Shape, seed: int, device: torch.device, direction: str = FORWARD
+) -> Inputs:
     """The stage's activations, X ~ N(0, 1), and the weights, W ~ N(0, 1/d_model): alike for alike seeds.
 
-    Random streams differ between CPU and CUDA, so values repeat on one kind of device only.
+    In other directions than forward the gradients of its outputs are there, too, dY ~ N(0, 1). Random streams
+    differ between CPU and CUDA, so values repeat on one kind of device only.
     """
     generator = _generator(seed, _WEIGHT_STREAM, device)
     weights = Weights(*(_weight(shape, generator, device) for _ in range(4)))
-    return Inputs(fresh_activations(stage, shape, seed, device), weights)
+    return fresh_inputs(stage, shape, seed, weights, direction)
+
+
+def fresh_inputs(stage: str, shape: Shape, seed: int, weights: Weights, direction: str = FORWARD) -> Inputs:
+    """Activations and gradients of outputs in new storage, beside these weights."""
+    device = weights.w_q.device
+    gradients = () if direction == FORWARD else output_gradients(stage, shape, seed, device)
+    return Inputs(fresh_activations(stage, shape, seed, device), weights, gradients)
 
 
 def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device) -> tuple[torch.Tensor, ...]:
@@ -91,9 +117,27 @@ def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device)
     sizes = {"qkv": (features,), "attention": (heads,) * 3, "output": (heads,), "sublayer": (features,)}
     if stage not in sizes:
         raise ValueError(f"stage {stage!r} has no inputs: {', '.join(sizes)} have")
-    generator = _generator(seed, _ACTIVATION_STREAM, device)
-    dtype = torch_dtype(shape.dtype)
-    return tuple(torch.randn(size, generator=generator, dtype=dtype, device=device) for size in sizes[stage])
+    return _standard_normal(sizes[stage], shape, _generator(seed, _ACTIVATION_STREAM, device))
+
+
+def output_gradients(stage: str, shape: Shape, seed: int, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """dY ~ N(0, 1) for each of the stage's canonical outputs, contiguous."""
+    heads = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
+    features = (shape.batch, shape.seq_len, shape.d_model)
+    sizes = {"qkv": (heads,) * 3, "attention": (heads,), "output": (features,), "sublayer": (features,)}
+    return _standard_normal(sizes[stage], shape, _generator(seed, _GRADIENT_STREAM, device))
+
+
+def learned(stage: str, weights: Weights) -> tuple[torch.Tensor, ...]:
+    """The weights that the stage multiplies by, in the order in which `Stage.gradients` names their gradients."""
+    return tuple(getattr(weights, name) for name in _LEARNED[stage])
+
+
+def _standard_normal(
+    sizes: tuple[tuple[int, ...], ...], shape: Shape, generator: torch.Generator
+) -> tuple[torch.Tensor, ...]:
+    dtype, device = torch_dtype(shape.dtype), generator.device
+    return tuple(torch.randn(size, generator=generator, dtype=dtype, device=device) for size in sizes)
 
 
 def _weight(shape: Shape, generator: torch.Generator, device: torch.device) -> torch.Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from variants import work
+from variants.direction import BACKWARD, FORWARD, USEFUL
 
 if TYPE_CHECKING:
     from variants.shape import Shape
@@ -20,7 +21,9 @@ class Stage:
 
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
-    the timed call, alike for all variants of the stage.
+    the timed call, alike for all variants of the stage. `gradients` names those of the activations, then those
+    of the weights that the stage learns, as `variants.reference_gradients` gives them; without any the stage is
+    computed forward alone.
     """
 
     name: str
@@ -31,11 +34,25 @@ class Stage:
     parameters: Formula
     activations_in: int
     activations_out: int
+    gradients: tuple[str, ...] = ()
 
-    def least_bytes(self, shape: Shape) -> int:
-        """Every input read once and every output written once."""
-        activations = (self.activations_in + self.activations_out) * work.activation_elements(shape)
-        return (activations + self.parameters(shape)) * shape.element_bytes
+    def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
+        """The algorithm's FLOPs in this direction."""
+        return USEFUL[direction] * self.flops(shape)
+
+    def least_bytes(self, shape: Shape, direction: str = FORWARD) -> int:
+        """Every input read once and every output written once.
+
+        Backward reads the output's gradient as well, and writes the gradients of activations and parameters in
+        the place of the output; a step writes both.
+        """
+        activations, parameters = self.activations_in, self.parameters(shape)
+        if direction != BACKWARD:
+            activations += self.activations_out
+        if direction != FORWARD:
+            activations += self.activations_out + self.activations_in
+            parameters *= 2
+        return (activations * work.activation_elements(shape) + parameters) * shape.element_bytes
 
 
 STAGES = {
@@ -50,6 +67,7 @@ STAGES = {
             parameters=work.qkv_parameters,
             activations_in=1,
             activations_out=3,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V"),
         ),
         Stage(
             name="attention",
@@ -60,6 +78,7 @@ STAGES = {
             parameters=work.attention_parameters,
             activations_in=3,
             activations_out=1,
+            gradients=("dQ", "dK", "dV"),
         ),
         Stage(
             name="output",
@@ -70,6 +89,7 @@ STAGES = {
             parameters=work.output_parameters,
             activations_in=1,
             activations_out=1,
+            gradients=("dO", "dW_O"),
         ),
         Stage(
             name="sublayer",
@@ -80,6 +100,7 @@ STAGES = {
             parameters=work.sublayer_parameters,
             activations_in=1,
             activations_out=1,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V", "dW_O"),
         ),
     )
 }

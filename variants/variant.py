@@ -83,11 +83,16 @@ class Variant:
 
     The class docstring's first line is the hypothesis: why this layout might be faster or slower.
     A variant's life: built with a shape, `prepare` once (untimed), `call` many times (timed).
+
+    `no_backward` says in words why no gradient can be taken through `call`. Without it autograd must find the way
+    from the output to the activations and to whatever tensors `prepare` made of the weights and keeps in
+    attributes; a backward of one's own is a `torch.autograd.Function` inside `call`.
     """
 
     stage: ClassVar[str]
     name: ClassVar[str]
     requires: ClassVar[Requires] = Requires()
+    no_backward: ClassVar[str | None] = None
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

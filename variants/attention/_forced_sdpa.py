@@ -31,18 +31,21 @@ class ForcedSdpa(Variant):
     backend: ClassVar[SDPBackend]
 
     def prepare(self, weights: Weights) -> None:
-        """Ask the backend once whether it takes this shape.
+        """Ask the backend once whether it takes this shape, and where gradients are wanted, its backward.
 
         Raises:
             Unsupported: it does not; the message gives PyTorch's own reasons.
         """
         shape = self.shape
         size = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
-        dummy = torch.zeros(size, dtype=weights.w_q.dtype, device=weights.w_q.device)
+        like = weights.w_q
+        dummy = torch.zeros(size, dtype=like.dtype, device=like.device, requires_grad=torch.is_grad_enabled())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self.call(dummy, dummy, dummy)
+                output = self.call(dummy, dummy, dummy)
+                if output.requires_grad:
+                    torch.autograd.grad(output, dummy, output)
             except RuntimeError as error:
                 if not any(refusal in str(error) for refusal in _REFUSALS):
                     raise

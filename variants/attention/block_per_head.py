@@ -19,6 +19,7 @@ class BlockPerHead(Variant):
     stage = "attention"
     name = "block_per_head"
     requires = Requires(device="cuda", capability=(8, 0))
+    no_backward = "our kernel is written for the forward alone"
 
     def prepare(self, weights: Weights) -> None:
         """Compile the kernel.
