@@ -19,6 +19,7 @@ from results.run import WANTED, Run, load
 from results.session import is_session
 from results.store import RUNS, RunWriter, StoreError, locate
 from results.words import counted
+from variants.direction import USEFUL
 from variants.presets import PRESETS
 from variants.stage import STAGES
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LEAST_TRIAL_S = {"cpu": 0.2, "cuda": 0.1}
-"""About what verifying a case and its fewest samples take, at small shapes."""
+"""About what verifying a forward case and its fewest samples take, at small shapes; gradients take as many times
+longer as they are more work."""
 
 SAME = (
     ("device",),
@@ -173,7 +175,8 @@ def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     from harness import counting, observations
 
     device = environment["device"].partition(":")[0]
-    replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * plan.measured
+    trials = sum(USEFUL[group.direction] * len(group.cases) for group in plan.groups)
+    replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * trials
     least_s = settings["replicates"] * replicate_s + observations.usual_s(plan.measured, device)
     counts = settings["counters"] == "ncu" and device == "cuda"
     counting_s = counting.usual_s([None] * plan.measured) if counts else 0.0

@@ -151,7 +151,7 @@ def explain(verification: Verification) -> str:
         return when + (verification.reason or "no error could be computed")
     figures = (
         ("worst row", verification.worst_row_error, verification.worst_row_limit),
-        ("whole output", verification.relative_error, verification.limit),
+        ("whole tensor", verification.relative_error, verification.limit),
     )
     broken = [(what, error, limit) for what, error, limit in figures if error > limit]
     shown = ", ".join(

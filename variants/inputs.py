@@ -19,11 +19,11 @@ _TORCH_DTYPES = {
     "fp32": torch.float32,
 }
 
-# One seed feeds several streams, so that fresh activations leave the weights as they are. The last is beyond twice
-# any seed, so that it is no other seed's either.
+# One seed feeds several streams, so that fresh activations leave the weights as they are. The last is far from those of
+# the seeds beside it, within the 32 bits that a CPU's generator takes of a seed.
 _WEIGHT_STREAM = 0
 _ACTIVATION_STREAM = 1
-_GRADIENT_STREAM = 2**40
+_GRADIENT_STREAM = 2**31
 
 _LEARNED = {
     "qkv": ("w_q", "w_k", "w_v"),

@@ -30,7 +30,8 @@ class Gradient:
 
     `row_scale`, [..., rows], is what a row's error is held against where that is more than the row itself: a row
     of dQ or dK is a sum of small differences of larger terms, dS = P · (dP − D), and an arithmetic that rounds
-    those terms is off by a share of them, not of what is left. In a sequence of one token nothing is left.
+    those terms is off by a share of them, not of what is left. In a sequence of one token nothing is left. In a
+    sublayer a row of dW_O stands for one feature of O, which may be far smaller than the terms it is a sum of.
     """
 
     name: str
@@ -142,13 +143,16 @@ def sublayer_backward(
     w_q, w_k, w_v, w_o = learned("sublayer", weights)
     d_x = torch.empty(x.shape, dtype=_stored(x), device=x.device)
     d_w = [torch.zeros(w.shape, dtype=torch.float64, device=w.device) for w in (w_q, w_k, w_v, w_o)]
-    scales = [torch.zeros(w.shape[0], dtype=torch.float64, device=w.device) for w in (w_q, w_k)]
+    scales = [torch.zeros(w.shape[0], dtype=torch.float64, device=w.device) for w in (w_q, w_k, w_o)]
     # X, Q, K, V and O, the gradients of the last four, O again in rows, and dX.
     for start, stop in _blocks(shape.batch, _per_block(12 * shape.seq_len * shape.d_model)):
         part, d_part = x[start:stop], d_y[start:stop]
         q, k, v = _qkv(shape, part, weights)
         o = _attention(shape, q, k, v)
         d_w[3] += _of_weight(merge_heads(o), d_part)
+        scales[2] += (
+            _squared(merge_heads(o).double()).flatten() @ _squared(d_part.double()).flatten() / shape.d_model
+        )
         d_o = split_heads(_matmul(d_part, w_o.T), shape.n_head)
         d_x[start:stop] = 0
         for at, (w, (d_heads, scale)) in enumerate(
@@ -158,7 +162,7 @@ def sublayer_backward(
             d_w[at] += _of_weight(part, merge_heads(d_heads))
             if scale is not None:  # of dQ and dK
                 scales[at] += part.double().square().flatten(0, 1).T @ scale.double().sum(1).flatten()
-    return (d_x, None), (d_w[0], scales[0]), (d_w[1], scales[1]), (d_w[2], None), (d_w[3], None)
+    return (d_x, None), (d_w[0], scales[0]), (d_w[1], scales[1]), (d_w[2], None), (d_w[3], scales[2])
 
 
 def _of_weight(x: torch.Tensor, d_y: torch.Tensor) -> torch.Tensor:

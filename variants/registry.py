@@ -182,7 +182,7 @@ def _fault_of(variant: type[Variant]) -> str | None:
     if not isinstance(variant.requires, Requires):
         return f"has requires {variant.requires!r}: it must be a variants.variant.Requires"
     if variant.no_backward is not None and not (isinstance(variant.no_backward, str) and variant.no_backward):
-        return f"has no_backward {variant.no_backward!r}: it is the reason in words, or None where gradients can be taken"
+        return f"has no_backward {variant.no_backward!r}: it is the reason in words, or None"
     return None
 
 
