@@ -6,7 +6,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from reports import headline
+from reports.answers import answers
 from reports.columns import case_title, fastest_grid, group_grids
+from reports.curves import curve_grids
 from reports.launches import TITLE as LAUNCHES
 from reports.launches import launches_grid
 from reports.machine import machine
@@ -25,14 +27,22 @@ ELSEWHERE = "the command above shows all of it"
 
 
 def to_markdown(report: Report, limit: int = LIMIT) -> str:
-    """What ended how, what went wrong, the winners; folded, how it was measured and every table."""
+    """What ended how, what went wrong, the answers and the winners; folded, how it was measured and every table."""
     page = Page(limit, ELSEWHERE)
     opening(report, page)
+    told = [
+        f"- **{escape(one.stage)} {escape(one.direction)}** {escape('; '.join(one.sentences))}"
+        for one in answers(report)
+    ]
+    page.most(told, 0, "answers")
     if report.fastest:
         page.most(table(fastest_grid(report)).split("\n"), 2, "winners")
         page.say(escape(headline.certainty(report) or ""))
     measured(report, page, headline.legend(report), report.remarks)
     _groups(report, page)
+    for title, curves in curve_grids(report):
+        with page.folded(escape(title)):
+            page.most(table(curves).split("\n"), 2, "curves")
     if grid := launches_grid(report):
         with page.folded(escape(LAUNCHES)):
             page.most(table(grid).split("\n"), 2, "rows")
