@@ -4,8 +4,9 @@
 // without. In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So the first pass looks for no
 // maximum and rescales no O, and nothing in its loop waits for a whole row. A tile of queries with a row whose sum of
 // exponentials left the range, or is NaN, is noted. After its last tile the block goes through those noted again, with the
-// usual online softmax, and overwrites such rows and no others: no bit of a row depends on its neighbours. fp16 has a smaller
-// range: there the first pass subtracts the maximum of a row's first tile of keys throughout, and few rows need the second.
+// usual online softmax, and overwrites such rows and no others: no bit of a row depends on its neighbours, unless its own sum
+// is on the very edge of the range, where the passes may judge it differently. fp16 has a smaller range: there the first pass
+// subtracts the maximum of a row's first tile of keys throughout.
 // The second pass reads Q, K and V anew, so O must lie elsewhere.
 //
 // Who does what. As many blocks as fit stay on an SM, and each takes tile after tile of 64 · WARPGROUPS queries (a persistent
@@ -30,9 +31,8 @@
 
 #include "hopper.cuh"
 
-// HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; TURNS 1 if the
-// consumers ask for products in turn; P_COPIES 2 if one P is filled while the other is multiplied; MULTIPLIED of eight
-// exponentials are left to the multiply-adders.
+// HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
+// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders.
 //
 // A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
@@ -245,13 +245,13 @@ struct Consumer {
     // each tile of keys of the block, be it theirs or not.
     __device__ __forceinline__ void await_turn() const
     {
-        if constexpr (TURNS && WARPGROUPS > 1)
+        if constexpr (WARPGROUPS > 1)
             named_wait<256>(NAMED_TURN + index);
     }
 
     __device__ __forceinline__ void pass_turn() const
     {
-        if constexpr (TURNS && WARPGROUPS > 1)
+        if constexpr (WARPGROUPS > 1)
             named_arrive<256>(NAMED_TURN + (index + 1) % WARPGROUPS);
     }
 

@@ -40,14 +40,13 @@ _MOST_ROUNDS = 8 * _NOTE_BYTES
 class Tile:
     """How the work is cut: a block has `warpgroups` consumers with 64 queries each, and takes `keys` keys at a time.
 
-    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn. With two `copies` of
-    P, one is filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders.
+    `blocks` of them share an SM. Its consumers ask for their products in turn. With two `copies` of P, one is
+    filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders.
     """
 
     warpgroups: int = 2
     keys: int = 128
     blocks: int = 1
-    turns: bool = True
     copies: int = 2
     multiplied: int = 0
 
@@ -73,7 +72,7 @@ class Tile:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
-        macros |= {"TURNS": int(self.turns), "P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
+        macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
@@ -85,7 +84,7 @@ def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_cou
     short causal rows of a small head_dim, where four consumers on an SM hide what comes between two tiles of rows.
     """
     if head_dim <= _BOX_COLUMNS and causal and batch_heads * math.ceil(seq_len / 128) < sm_count:
-        return Tile(warpgroups=1, blocks=2, turns=False, copies=1)
+        return Tile(warpgroups=1, blocks=2, copies=1)
     if head_dim <= 32 and causal and seq_len <= 2048:
         return Tile(keys=64, blocks=2, copies=1)
     if head_dim <= 72 and batch_heads * math.ceil(seq_len / 192) >= 4 * sm_count:
