@@ -27,7 +27,8 @@
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
-// Order of tiles: those of some heads together, so that K and V stay in L2, long ones first, dealt out to and fro.
+// Order of tiles: those of some heads together, so that K and V stay in L2, those with the most work first (a full mask leaves
+// the incomplete ones for the end), dealt out to and fro.
 
 #include "hopper.cuh"
 
@@ -93,7 +94,8 @@ __device__ __forceinline__ Work work_of(const Problem& problem, int tile, int ro
     const int among = min(problem.group, problem.batch_heads - before);
     const int rest = tile - before * problem.row_tiles;
     const int of_all = before + rest % among;
-    const int first_row = (problem.row_tiles - 1 - rest / among) * ROWS;
+    const int row_tile = rest / among;
+    const int first_row = (problem.causal ? problem.row_tiles - 1 - row_tile : row_tile) * ROWS;
     const int last_row = min(first_row + ROWS, problem.seq_len) - 1;
     return {of_all, first_row, (problem.causal ? last_row : problem.seq_len - 1) / KEYS, round};
 }
