@@ -101,7 +101,7 @@ def test_markdown_ends_where_a_comment_does_and_says_what_is_left_out() -> None:
     page = to_markdown(EVERY * 60, "a-run", ["a note"])
     assert len(page.encode()) <= LIMIT
     assert re.search(
-        r"[\d,]+ of 360 claims, with [\d,]+ of 840 statements, left out: .* --json has all of it", page
+        r"[\d,]+ of 360 claims, with [\d,]+ of 720 statements, left out: .* --json has all of it", page
     )
 
 
