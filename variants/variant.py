@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from variants.shape import Shape
 
 
+ARRIVALS = ("contiguous", "strided")
+"""How activations can arrive: each tensor contiguous, or all as strided views of one buffer (`Stage.strided`)."""
+
+
 class Unsupported(Exception):
     """Raised by `prepare` or `call`: this variant cannot compute this shape; the message says why."""
 
@@ -83,11 +87,17 @@ class Variant:
 
     The class docstring's first line is the hypothesis: why this layout might be faster or slower.
     A variant's life: built with a shape, `prepare` once (untimed), `call` many times (timed).
+
+    `arrives`, one of `ARRIVALS`, is the layout that it is given its activations in; arranging them so is not timed,
+    and its record says so. An `aside` answers one question beside the ranking: a run measures it at the lesson's
+    model alone, unless it is named.
     """
 
     stage: ClassVar[str]
     name: ClassVar[str]
     requires: ClassVar[Requires] = Requires()
+    arrives: ClassVar[str] = "contiguous"
+    aside: ClassVar[bool] = False
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

@@ -220,7 +220,7 @@ def _place(tensor: torch.Tensor) -> int:
 
 def preparable(variant: type, shape: Shape, device: torch.device = CPU) -> list[str]:
     """What the variant's `call` does that its `prepare` could have done."""
-    inputs = make_inputs(variant.stage, shape, 0, device)
+    inputs = make_inputs(variant.stage, shape, 0, device).arriving(variant.arrives)
     with torch.inference_mode():
         own = variant(shape)
         own.prepare(inputs.weights)
@@ -252,7 +252,7 @@ class ArrangesItsWeights(Right):
 
 SHAPE = Shape(batch=2, seq_len=7, d_model=32, n_head=2)
 ON_CPU = [variant for variant in discover().variants.values() if variant.requires.device != "cuda"]
-INSIDE_PYTORCH = ("sdpa_math",)
+INSIDE_PYTORCH = ("sdpa_math", "sdpa_math_strided")
 """PyTorch composes it of plain operations and builds the mask itself: what every caller pays, on every call."""
 ON_GPU = [
     variant

@@ -20,11 +20,6 @@ HEAD_DIMS = (8, 32, 72)
 N_HEAD = 3
 
 
-def tensors(inputs: Inputs) -> list[torch.Tensor]:
-    weights = inputs.weights
-    return [*inputs.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o]
-
-
 def prepared(variant: type[Variant], shape: Shape, inputs: Inputs) -> Variant:
     """The variant, ready to be called.
 
@@ -43,8 +38,10 @@ def prepared(variant: type[Variant], shape: Shape, inputs: Inputs) -> Variant:
 
 def verify(own: Variant, shape: Shape, inputs: Inputs, when: str) -> None:
     right = reference(own.stage, shape, inputs)
+    given = inputs.arriving(own.arrives)
     poison(shape, inputs.activations[0].device)
-    outputs = own.canonical(own.call(*inputs.activations))
+    outputs = own.canonical(own.call(*given.activations))
+    assert given.equals(inputs), f"it changes its inputs or weights at {shape}"
     check = compare(outputs, right, shape.dtype, when)
     assert check.passed, f"{own.stage}/{own.name} at {shape}: {explain(check)}"
 
@@ -52,11 +49,11 @@ def verify(own: Variant, shape: Shape, inputs: Inputs, when: str) -> None:
 def check_contract(variant: type[Variant], shape: Shape, device: torch.device) -> None:
     """A right output, inputs left alone, and a right output again for other inputs in new storage."""
     inputs = make_inputs(variant.stage, shape, 1, device)
-    kept = [t.clone() for t in tensors(inputs)]
+    kept = inputs.clone()
     with torch.inference_mode():
         own = prepared(variant, shape, inputs)
         verify(own, shape, inputs, "before")
-        assert all(map(torch.equal, tensors(inputs), kept)), f"it changes its inputs or weights at {shape}"
+        assert inputs.equals(kept), f"it changes its inputs or weights at {shape}"
         fresh = Inputs(fresh_activations(variant.stage, shape, 2, device), inputs.weights)
         verify(own, shape, fresh, "after")
 
@@ -139,7 +136,7 @@ def test_canonical_only_rearranges_what_call_gave(variant):
     inputs = make_inputs(variant.stage, shape, 1, CPU)
     with torch.inference_mode():
         own = prepared(variant, shape, inputs)
-        output = own.call(*inputs.activations)
+        output = own.call(*inputs.arriving(own.arrives).activations)
         given = torch.cat([t.flatten() for t in leaves(output)])
         canonical = own.canonical(output)
     assert [tuple(t.shape) for t in canonical] == [
