@@ -250,7 +250,7 @@ class ArrangesItsWeights(Right):
         return x @ torch.cat((w.w_q, w.w_k, w.w_v), dim=1)
 
 
-SHAPE = Shape(batch=2, seq_len=7, d_model=32, n_head=2)
+SHAPE = Shape(batch=2, seq_len=7, d_model=48, n_head=2)
 ON_CPU = [variant for variant in discover().variants.values() if variant.requires.device != "cuda"]
 INSIDE_PYTORCH = ("sdpa_math", "sdpa_math_strided")
 """PyTorch composes it of plain operations and builds the mask itself: what every caller pays, on every call."""
@@ -288,7 +288,7 @@ def test_on_a_gpu_planning_and_mask_building_of_every_variant_are_in_prepare(var
     if reason := variant.requires.missing(Machine("cuda", torch.cuda.get_device_capability())):
         pytest.skip(reason)
     try:
-        found = preparable(variant, Shape(2, 64, 128, 2, dtype="bf16"), torch.device("cuda"))
+        found = preparable(variant, Shape(2, 64, 144, 2, dtype="bf16"), torch.device("cuda"))
     except Unsupported as why:
         pytest.skip(str(why))
     assert found == []

@@ -102,7 +102,7 @@ def test_on_a_gpu_every_variant_is_right_and_leaves_its_inputs_alone(variant, he
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 @pytest.mark.parametrize("n_head", [1, 2])
 def test_one_head_and_an_even_number_of_heads_are_right_too(variant, n_head):
-    shape = Shape(2, 5, 16 * n_head, n_head)
+    shape = Shape(2, 5, 24 * n_head, n_head)
     inputs = make_inputs(variant.stage, shape, 1, CPU)
     with torch.inference_mode():
         verify(prepared(variant, shape, inputs), shape, inputs, "before")
@@ -110,7 +110,7 @@ def test_one_head_and_an_even_number_of_heads_are_right_too(variant, n_head):
 
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_calls_that_alternate_between_inputs_do_not_disturb_each_other(variant):
-    shape = Shape(2, 9, 24, 3)
+    shape = Shape(2, 9, 72, 3)
     first = make_inputs(variant.stage, shape, 1, CPU)
     second = Inputs(fresh_activations(variant.stage, shape, 2, CPU), first.weights)
     with torch.inference_mode():
@@ -121,7 +121,7 @@ def test_calls_that_alternate_between_inputs_do_not_disturb_each_other(variant):
 
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_two_variants_of_one_class_do_not_share_weights(variant):
-    shape = Shape(1, 5, 24, 3)
+    shape = Shape(1, 5, 72, 3)
     one, other = (make_inputs(variant.stage, shape, seed, CPU) for seed in (1, 2))
     with torch.inference_mode():
         own = prepared(variant, shape, one)
@@ -132,7 +132,7 @@ def test_two_variants_of_one_class_do_not_share_weights(variant):
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_canonical_only_rearranges_what_call_gave(variant):
     """It must not compute, or it would hide from the clock what a caller pays."""
-    shape = Shape(2, 5, 24, 3)
+    shape = Shape(2, 5, 72, 3)
     inputs = make_inputs(variant.stage, shape, 1, CPU)
     with torch.inference_mode():
         own = prepared(variant, shape, inputs)
