@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _L2_BYTES = 32 * 2**20
 """K and V of heads that are computed at once: what stays in an L2 cache of 50 MB, beside Q and O that pass through."""
 _STARTING = 1.5
 """About what a tile costs before and after its tiles of keys, in tiles of keys: masking, storing, starting anew."""
 _MOST_TRIED = 64
+_BESIDE = {False: 128, True: 192}
+"""Under a full mask, about what a tile costs beside its tiles of keys, in rows of one; split, with the exchange."""
 
 
 @functools.lru_cache(1024)
@@ -43,7 +49,28 @@ def slowest(batch_heads: int, seq_len: int, rows: int, keys: int, blocks: int, h
     before = tile // (heads * row_tiles) * heads
     among = np.minimum(heads, batch_heads - before)
     of_row = cost[row_tiles - 1 - (tile - before * row_tiles) // among]
-    turn, place = np.divmod(tile, blocks)
-    block = np.where(turn % 2 == 0, place, blocks - 1 - place)
-    share = np.bincount(block, weights=of_row, minlength=blocks)
+    share = _dealt(of_row, blocks)
     return float(share.max() / share.mean())
+
+
+@functools.lru_cache(1024)
+def busiest(batch_heads: int, seq_len: int, rows: int, keys: int, sm_count: int, split: bool) -> float:
+    """What the SM with the most work has under a full mask, in rows times tiles of keys, with a block on each SM.
+
+    Split, two SMs take each tile of rows and half of its keys. Only few heads are worth asking for: all are taken at
+    once.
+    """
+    if not batch_heads * seq_len:
+        return 0.0
+    tiles_of_keys = math.ceil(math.ceil(seq_len / keys) / (2 if split else 1))
+    # A consumer has 64 rows. The last rows of a head come last if the keys are split, else first.
+    rows_of = np.minimum(rows, math.ceil(seq_len / 64) * 64 - np.arange(0, seq_len, rows))
+    cost = np.repeat(rows_of if split else rows_of[::-1], batch_heads) * tiles_of_keys + _BESIDE[split]
+    return float(_dealt(cost, sm_count // 2 if split else sm_count).max())
+
+
+def _dealt(costs: NDArray[np.float64], takers: int) -> NDArray[np.float64]:
+    """What each of those who take tiles gets in all: dealt to and fro."""
+    turn, place = np.divmod(np.arange(len(costs)), takers)
+    taker = np.where(turn % 2 == 0, place, takers - 1 - place)
+    return np.bincount(taker, weights=costs, minlength=takers)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.dealing import heads_at_once, slowest
+from kernels.dealing import busiest, heads_at_once, slowest
 
 SMS = 132
 MIB = 2**20
@@ -26,12 +26,12 @@ def rounds(block, blocks, tiles):
         turn += 1
 
 
-def head_and_row(tile, batch_heads, row_tiles, rows, group):
+def head_and_row(tile, batch_heads, row_tiles, rows, group, split=False):
     """Which head's tile this is, and its first row, as `work_of` in flash_hopper.cu says."""
     before = tile // (group * row_tiles) * group
     among = min(group, batch_heads - before)
     rest = tile - before * row_tiles
-    return before + rest % among, (row_tiles - 1 - rest // among) * rows
+    return before + rest % among, (rest // among if split else row_tiles - 1 - rest // among) * rows
 
 
 def simulated(batch_heads, seq_len, rows, keys, blocks, group):
@@ -71,6 +71,34 @@ def test_blocks_with_one_tile_each_are_as_slow_as_the_longest():
     # Tiles of 128 rows see 1 and 2 tiles of 128 keys, and 1.5 is what a tile costs beside.
     assert slowest(2, 256, 128, 128, 4, 2) == pytest.approx(3.5 / 3.0)
     assert slowest(1, 128, 128, 128, 1, 1) == 1.0
+
+
+@given(work, keys_of_a_tile, some_blocks, st.booleans())
+def test_the_busiest_under_a_full_mask_is_what_a_simulation_finds(sizes, keys, sms, split):
+    batch_heads, seq_len, rows = sizes
+    row_tiles, sms = math.ceil(seq_len / rows), 2 * sms
+    tiles_of_keys, beside = math.ceil(seq_len / keys), 128
+    if split:  # the block with more
+        tiles_of_keys, beside = math.ceil(tiles_of_keys / 2), 192
+    takers = sms // 2 if split else sms
+    done = [0] * takers
+    for taker in range(takers):
+        for tile in rounds(taker, takers, batch_heads * row_tiles):
+            _, first_row = head_and_row(tile, batch_heads, row_tiles, rows, batch_heads, split)
+            consumers = sum(first_row + 64 * i < seq_len for i in range(rows // 64))
+            done[taker] += 64 * consumers * tiles_of_keys + beside
+    assert busiest(batch_heads, seq_len, rows, keys, sms, split) == max(done)
+
+
+def test_splitting_evens_out_the_lessons_heads_and_not_four_times_as_many():
+    lesson = 12, 1024
+    assert busiest(*lesson, 128, 128, SMS, False) == 128 * 8 + 128  # one tile on 96 SMs, none on 36
+    assert busiest(*lesson, 192, 128, SMS, True) == 192 * 4 + 192  # or two of 64 rows, which take less
+    assert busiest(48, 1024, 192, 128, SMS, True) > busiest(48, 1024, 128, 128, SMS, False)
+
+
+def test_nothing_keeps_nobody_busy():
+    assert busiest(0, 1024, 128, 128, SMS, False) == busiest(12, 0, 192, 128, SMS, True) == 0
 
 
 def test_heads_taken_at_once_even_the_work_out():
