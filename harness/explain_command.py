@@ -36,6 +36,17 @@ def show(variant: str, against: str | None, where: str | None, formats: Sequence
         main = _of_variant(standings, variant)
         other = _beside(standings, against, main) if against is not None else []
         _print(main, other, form)
+        if missing := {one.record.case.group for one in main} - {one.record.case.group for one in other}:
+            _tell_missing(against, missing)
+
+
+def _tell_missing(against: str | None, groups: set[str]) -> None:
+    """At which shapes nothing stands beside the variant, where something was to."""
+    if against is not None:
+        print(
+            f"--against {shown(against)} has no case in this run at {', '.join(sorted(groups))}",
+            file=sys.stderr,
+        )
 
 
 def _of_variant(standings: Sequence[Standing], named: str, stage: str | None = None) -> list[Standing]:

@@ -33,8 +33,8 @@
 // other's queries were. Rows are judged on the whole sum by who completes them, and who doubts one goes alone through all keys
 // in the second pass.
 //
-// Order of tiles: those of some heads together, so that K and V stay in L2, long ones first, dealt out to and fro. Under SPLIT the only short ones
-// are those with the last rows of a head, and they come last.
+// Order of tiles: those of some heads together, so that K and V stay in L2, those with the most work first (a full mask leaves
+// the incomplete ones for the end), dealt out to and fro.
 
 #include "hopper.cuh"
 
@@ -110,7 +110,8 @@ __device__ __forceinline__ Work work_of(const Problem& problem, int tile, int ro
     const int among = min(problem.group, problem.batch_heads - before);
     const int rest = tile - before * problem.row_tiles;
     const int of_all = before + rest % among;
-    const int first_row = (SPLIT ? rest / among : problem.row_tiles - 1 - rest / among) * ROWS;
+    const int row_tile = rest / among;
+    const int first_row = (problem.causal ? problem.row_tiles - 1 - row_tile : row_tile) * ROWS;
     const int last_row = min(first_row + ROWS, problem.seq_len) - 1;
     return {of_all, first_row, (problem.causal ? last_row : problem.seq_len - 1) / KEYS, round};
 }
@@ -129,7 +130,8 @@ __device__ __forceinline__ Part part_of(const Problem& problem)
     return {half, max(tiles - half, 1)};
 }
 
-// The tile that this block (under SPLIT: this cluster) does in a round: dealt to and fro, so that who got the longest gets the shortest next.
+// The tile that this block, or under SPLIT this cluster, does in a round: dealt to and fro, so that who got the longest gets the
+// shortest next.
 __device__ __forceinline__ int dealt(int round)
 {
     const unsigned takers = gridDim.x / (SPLIT + 1), taker = blockIdx.x / (SPLIT + 1);

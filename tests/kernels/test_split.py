@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernels import flash_hopper, fused
 from kernels.compiler import KernelError
-from kernels.dealing import heads_at_once
+from kernels.dealing import deal
 from kernels.flash_hopper import Tile, tile_for
 from tests.kernels.test_attention import LAYOUTS, SCORES, assert_right, check_flash, inputs, reference, usable
 from tests.kernels.test_fused import no_gpu
@@ -80,7 +80,7 @@ def test_a_split_that_would_add_up_what_does_not_add_up_is_refused(causal, dtype
     x = torch.zeros(1, 2, 300, 64, dtype=dtype)
     with (
         no_gpu(),
-        pytest.raises(KernelError, match=r"split tile .*torch\.bfloat16 under a full mask would do"),
+        pytest.raises(KernelError, match=r"tile with split .*torch\.bfloat16 under a full mask would do"),
     ):
         flash_hopper.forward(x, x, x, causal=causal, tile=Tile(split=True))
 
@@ -98,7 +98,7 @@ def test_a_cluster_of_two_blocks_takes_each_tile_and_a_warp_stores_eight_rows(he
     assert (grid, block) == (2 * clusters, 512)
     assert rows == [(x.data_ptr(), 64), (x.data_ptr(), 128), (x.data_ptr(), 128), (out.data_ptr(), 8)]
     *counts, _ = struct.unpack_from("6if", problem, 552)
-    group = heads_at_once(heads, 1024, 72, False, WIDE, 128, clusters)
+    group = deal(heads, 1024, 72, False, WIDE, 128, clusters, True).heads
     assert counts == [heads, heads, 1024, math.ceil(1024 / WIDE), group, 0]
 
 
