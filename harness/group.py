@@ -52,6 +52,7 @@ class GroupMeasurement:
         self._group, self._tools = group, tools
         self._direction = group.direction
         self._lanes: list[Lane] = []
+        self._layouts: dict[str, Inputs] = {}
         self._settled: set[str] = set()
         # Alike in every replicate would hide a variant that is wrong for some inputs only.
         self._seed = tools.seed + 1000 * tools.replicate
@@ -67,6 +68,7 @@ class GroupMeasurement:
         try:
             self._inputs, expected = self._shared(self._first_inputs)
             self._as_made = self._inputs.clone()
+            self._layouts["contiguous"] = self._inputs
             self._admit_all(expected)
             del expected
             checking_s = clock() - start
@@ -80,6 +82,7 @@ class GroupMeasurement:
             self._settle_all(fault.__cause__ or fault)
         finally:
             self._lanes.clear()
+            self._layouts.clear()
             gc.collect()
             self._tools.free_memory()
             self._tools.state.infer()
@@ -118,11 +121,23 @@ class GroupMeasurement:
             lane = Lane(case)
             with self._guarding(lane):
                 kind = self._tools.registry.variants[case.stage, case.variant]
-                lane.directed = direct(self._direction, kind, self._group.shape, self._inputs)
+                lane.arrives = kind.arrives
+                lane.directed = direct(self._direction, kind, self._group.shape, self._given(kind.arrives))
                 lane.call = lane.directed.timed
                 self._check(lane, lane.directed, lane.call, expected, "before")
                 self._refuse_changed_inputs()
                 self._lanes.append(lane)
+
+    def _given(self, arrives: str) -> Inputs:
+        """The inputs in the layout that a variant declares; one that nobody else wanted is made now, untimed."""
+        if arrives not in self._layouts:
+            self._layouts[arrives] = self._inputs.arriving(arrives)
+        return self._layouts[arrives]
+
+    def _set_inputs(self) -> None:
+        """Give every layout the values as made."""
+        for inputs in self._layouts.values():
+            inputs.copy_from(self._as_made)
 
     def _check(
         self, lane: Lane, directed: Directed, call: Callable[[], object], expected: Expected, when: str
@@ -143,8 +158,8 @@ class GroupMeasurement:
     def _refuse_changed_inputs(self) -> None:
         """Called after every step that runs a variant, so that the change is laid at the right door."""
         self._restore()  # it may have left a state in which nothing can be compared, or written again
-        if not self._inputs.equals(self._as_made):
-            self._inputs.copy_from(self._as_made)
+        if not all(inputs.equals(self._as_made) for inputs in self._layouts.values()):
+            self._set_inputs()
             raise IncorrectOutput(CHANGED)
 
     def _size(self) -> None:
@@ -222,8 +237,8 @@ class GroupMeasurement:
         if not self._lanes:
             return
         fresh, expected = self._shared(self._fresh_inputs)
-        self._inputs.copy_from(fresh)
         self._as_made.copy_from(fresh)
+        self._set_inputs()
         for lane in list(self._lanes):
             self._begin(lane.case, "verify again")
             fresh.copy_from(self._as_made)  # the lane before may have spoiled them
@@ -233,7 +248,7 @@ class GroupMeasurement:
                 if lane.replay:
                     self._check(lane, lane.directed, lane.replay, expected, "in its graph")
                 lane.directed.release()
-                elsewhere = lane.directed.on(fresh)
+                elsewhere = lane.directed.on(fresh.arriving(lane.arrives))
                 self._check(lane, elsewhere, elsewhere.timed, expected, "after")
                 self._refuse_changed_inputs()
                 self._report(lane, Outcome.OK)
@@ -261,7 +276,7 @@ class GroupMeasurement:
         if is_fatal(error):
             raise ContextLost(str(error))
         self._restore()
-        self._inputs.copy_from(self._as_made)  # it may have spoiled them before it failed
+        self._set_inputs()  # it may have spoiled them before it failed
         error.__traceback__ = None  # it holds the frames, and they the tensors
         gc.collect()
         self._tools.free_memory()

@@ -29,6 +29,7 @@ class Lane:
     """A case, and what has been found out about it so far; `directed` is its variant, once that is prepared."""
 
     case: Case
+    arrives: str = "contiguous"
     started: float = field(default_factory=time.monotonic)
     started_utc: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     directed: Directed | None = None
@@ -69,5 +70,6 @@ class Lane:
             timings=self.timings if outcome is Outcome.OK else {},
             memory=self.memory,
             verifications=tuple(self.checks),
+            arrives=self.arrives if outcome is Outcome.OK else None,
             **figures(self.case),
         )

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.plan import ASIDES
 from harness.probe import look
 from variants.direction import FORWARD
 from variants.presets import PRESETS
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.plan import VariantFacts
+
+ASIDE = "*"
+"""What marks an aside."""
 
 
 def show(device: str | None, plugins: tuple[Path, ...]) -> None:
@@ -30,7 +34,12 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
         console.print()
         console.print(Text(f"{stage.name}: {stage.summary}", style="bold"))
         console.print(Text(f"arrives as {stage.arrives}; compared with {stage.baseline}"))
-        console.print(_variants([v for v in variants if v.stage == stage.name]))
+        own = [v for v in variants if v.stage == stage.name]
+        if strided := [v.name for v in own if v.arrives == "strided"]:
+            console.print(Text(f"{stage.strided}, for {', '.join(strided)}"))
+        console.print(_variants(own))
+        if any(v.aside for v in own):
+            console.print(Text(f"{ASIDE} {ASIDES}"))
     console.print()
     console.print(Text("presets", style="bold"))
     console.print(_presets())
@@ -40,9 +49,10 @@ def _variants(variants: list[VariantFacts]) -> Table:
     table = _table("variant", "needs", "here", "directions", "hypothesis")
     for variant in variants:
         told = variant.hypothesis or f"cannot be loaded: {variant.missing}"
+        name = f"{variant.name} {ASIDE}" if variant.aside else variant.name
         here = "no" if variant.missing else "yes"
         directions = FORWARD if variant.why_forward_alone else "all"
-        table.add_row(*map(Text, (variant.name, variant.needs, here, directions, told)))
+        table.add_row(*map(Text, (name, variant.needs, here, directions, told)))
     return table
 
 

@@ -27,7 +27,8 @@ def warm_call(case: Case, shape: Shape, inputs: Inputs, registry: Registry, stat
     """
     gradients = case.direction != FORWARD
     state.restore(shape.dtype, gradients=gradients)
-    call = direct(case.direction, registry.variants[case.stage, case.variant], shape, inputs).timed
+    kind = registry.variants[case.stage, case.variant]
+    call = direct(case.direction, kind, shape, inputs.arriving(kind.arrives)).timed
     for _ in range(WARM_UP_CALLS):
         call()
     state.restore(shape.dtype, gradients=gradients)

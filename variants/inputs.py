@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -62,6 +62,10 @@ class Inputs:
         weights = self.weights
         return (*self.output_gradients, *self.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o)
 
+    def arriving(self, arrives: str) -> Inputs:
+        """The same values, the activations in the layout that a variant declares, in new storage unless contiguous."""
+        return self if arrives == "contiguous" else replace(self, activations=strided(self.activations))
+
     def clone(self) -> Inputs:
         """The same values in storage of their own."""
         copies = [tensor.clone() for tensor in self.tensors()]
@@ -112,12 +116,16 @@ def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device)
     Raises:
         ValueError: the stage is unknown.
     """
+    return _standard_normal(_sizes(stage, shape), shape, _generator(seed, _ACTIVATION_STREAM, device))
+
+
+def _sizes(stage: str, shape: Shape) -> tuple[tuple[int, ...], ...]:
     heads = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
     features = (shape.batch, shape.seq_len, shape.d_model)
     sizes = {"qkv": (features,), "attention": (heads,) * 3, "output": (heads,), "sublayer": (features,)}
     if stage not in sizes:
         raise ValueError(f"stage {stage!r} has no inputs: {', '.join(sizes)} have")
-    return _standard_normal(sizes[stage], shape, _generator(seed, _ACTIVATION_STREAM, device))
+    return sizes[stage]
 
 
 def output_gradients(stage: str, shape: Shape, seed: int, device: torch.device) -> tuple[torch.Tensor, ...]:
@@ -131,6 +139,40 @@ def output_gradients(stage: str, shape: Shape, seed: int, device: torch.device) 
 def learned(stage: str, weights: Weights) -> tuple[torch.Tensor, ...]:
     """The weights that the stage multiplies by, in the order in which `Stage.gradients` names their gradients."""
     return tuple(getattr(weights, name) for name in _LEARNED[stage])
+
+
+def blank_activations(
+    stage: str, shape: Shape, arrives: str, device: torch.device, *, gradients: bool = False
+) -> tuple[torch.Tensor, ...]:
+    """Zeros of the sizes and strides that `call` will see, for a `prepare` that must call once.
+
+    With `gradients`, which are wanted where the weights want theirs, autograd records what is done with them.
+    """
+    dtype = torch_dtype(shape.dtype)
+    zeros = tuple(torch.zeros(size, dtype=dtype, device=device) for size in _sizes(stage, shape))
+    blank = zeros if arrives == "contiguous" else strided(zeros)
+    return tuple(one.detach().requires_grad_(gradients) for one in blank)
+
+
+def ask_backward(output: object, given: tuple[object, ...]) -> None:
+    """Take gradients once, of what wants some: what takes a shape forward may refuse it backward."""
+    outputs = output if isinstance(output, tuple) else (output,)
+    wanted = [one for one in given if isinstance(one, torch.Tensor) and one.requires_grad]
+    if wanted:
+        torch.autograd.grad(outputs, wanted, outputs)
+
+
+def strided(activations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Tensors [batch, n_head, seq_len, head_dim] as views of one buffer [batch, seq_len, tensors, n_head, head_dim].
+
+    So one fused projection leaves them: a head is a stride, and so is which of Q, K and V it is of.
+    """
+    batch, n_head, seq_len, head_dim = activations[0].shape
+    buffer = activations[0].new_empty(batch, seq_len, len(activations), n_head, head_dim)
+    views = tuple(one.transpose(1, 2) for one in buffer.unbind(2))
+    for view, values in zip(views, activations, strict=True):
+        view.copy_(values)
+    return views
 
 
 def _standard_normal(

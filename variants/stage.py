@@ -21,9 +21,9 @@ class Stage:
 
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
-    the timed call, alike for all variants of the stage. `gradients` names those of the activations, then those
-    of the weights that the stage learns, as `variants.reference_gradients` gives them; without any the stage is
-    computed forward alone.
+    the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
+    `gradients` names those of the activations, then those of the weights that the stage learns, as
+    `variants.reference_gradients` gives them; without any the stage is computed forward alone.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Stage:
     parameters: Formula
     activations_in: int
     activations_out: int
+    strided: str | None = None
     gradients: tuple[str, ...] = ()
 
     def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
@@ -78,6 +79,7 @@ STAGES = {
             parameters=work.attention_parameters,
             activations_in=3,
             activations_out=1,
+            strided="Q, K, V as views of one buffer [batch, seq_len, 3, n_head, head_dim]",
             gradients=("dQ", "dK", "dV"),
         ),
         Stage(
@@ -89,6 +91,7 @@ STAGES = {
             parameters=work.output_parameters,
             activations_in=1,
             activations_out=1,
+            strided="O as a view of a buffer [batch, seq_len, n_head, head_dim]",
             gradients=("dO", "dW_O"),
         ),
         Stage(

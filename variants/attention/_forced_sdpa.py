@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, ClassVar
 
-import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
+from variants.inputs import ask_backward, blank_activations
 from variants.variant import Unsupported, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from variants.inputs import Weights
 
@@ -36,16 +38,12 @@ class ForcedSdpa(Variant):
         Raises:
             Unsupported: it does not; the message gives PyTorch's own reasons.
         """
-        shape = self.shape
-        size = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
-        like = weights.w_q
-        dummy = torch.zeros(size, dtype=like.dtype, device=like.device, requires_grad=torch.is_grad_enabled())
+        w = weights.w_q
+        blank = blank_activations(self.stage, self.shape, self.arrives, w.device, gradients=w.requires_grad)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                output = self.call(dummy, dummy, dummy)
-                if output.requires_grad:
-                    torch.autograd.grad(output, dummy, output)
+                ask_backward(self.call(*blank), blank)
             except RuntimeError as error:
                 if not any(refusal in str(error) for refusal in _REFUSALS):
                     raise
