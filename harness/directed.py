@@ -95,7 +95,7 @@ def direct(direction: str, kind: type[Variant], shape: Shape, inputs: Inputs) ->
         variant = kind(shape)
         variant.prepare(inputs.weights)
         return Forward(variant, inputs)
-    _keep_compiled_graphs()
+    _let_compiled_backward_run_again(direction == BACKWARD)
     of = trainable(kind, shape, inputs.weights)
     return Backward(of, inputs) if direction == BACKWARD else Step(of, inputs)
 
@@ -237,8 +237,8 @@ def _gradients(outputs: Tensors, leaves: Tensors, given: Tensors) -> tuple[torch
     return torch.autograd.grad(outputs, leaves, given, allow_unused=True)
 
 
-def _keep_compiled_graphs() -> None:
-    """A compiled backward reuses the memory of what its forward saved, unless told that it will run again."""
+def _let_compiled_backward_run_again(again: bool) -> None:
+    """A compiled backward writes over what its forward saved, unless told that it will be needed again."""
     from torch._functorch import config
 
-    config.donated_buffer = False
+    config.donated_buffer = not again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -128,10 +129,23 @@ def test_groups_come_stage_by_stage_and_shape_by_shape_within_each():
 def test_everything_is_forward_unless_more_is_asked_for():
     assert {group.direction for group in plan().groups} == {"forward"}
     asked = plan(models=("andrea-12m",), directions=("step", "backward"))
+    learning = [name for name, stage in STAGES.items() if stage.gradients]
     assert [(group.stage, group.direction) for group in asked.groups] == list(
-        itertools.product(STAGES, ("step", "backward"))
+        itertools.product(learning, ("step", "backward"))
     )
     assert len(asked.cases) == 2 * len(VARIANTS)
+
+
+def test_a_stage_without_reference_gradients_is_left_out_of_them(monkeypatch):
+    monkeypatch.setitem(STAGES, "output", replace(STAGES["output"], gradients=()))
+    found = plan(models=("andrea-12m",), stages=("output",), directions=("forward", "step"))
+    assert [group.direction for group in found.groups] == ["forward"]
+    assert reasons(found) == {
+        "concat_matmul": (
+            Outcome.UNSUPPORTED,
+            "has no backward: the stage has no reference for gradients",
+        )
+    }
 
 
 def test_a_variant_without_a_backward_is_left_out_of_gradients_alone_with_its_reason():

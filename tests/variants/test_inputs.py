@@ -84,7 +84,7 @@ def test_gradients_are_cloned_copied_and_compared_with_the_rest():
     assert copy.equals(other)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [name for name, stage in STAGES.items() if stage.gradients])
 def test_every_gradient_has_a_name_and_every_name_a_tensor(stage):
     """Three places say what a stage learns: its names, its weights and its count of parameters."""
     inputs = make_inputs(stage, SHAPE, 0, CPU, "backward")
