@@ -237,11 +237,11 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
     [
         ("run", f"{MEASURING} --quick --replicates --counters --resume"),
         ("ab", f"{MEASURING} --base-python --head-python --guard --only --self-check"),
-        ("compare", "--across --csv --json --markdown --junit --help"),
+        ("compare", "--across --csv --json --markdown --junit --html --help"),
         ("doctor", "--device --kernels --help"),
         (
             "report",
-            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --svg --by "
+            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --html --svg --by "
             "--peak --help",
         ),
     ],
