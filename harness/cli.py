@@ -312,6 +312,12 @@ def report(
         Path | None, options.path("--parquet", "A row per case, into this file, as Parquet.", "FILE")
     ] = None,
     html: options.Html = None,
+    svg: Annotated[
+        Path | None,
+        options.path(
+            "--svg", "Pictures of it, or of the best of a folder of runs, into this folder.", "FOLDER"
+        ),
+    ] = None,
     by: options.By = None,
     peak: options.Peak = None,
 ) -> None:
@@ -322,9 +328,14 @@ def report(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
+    given = {"parquet": parquet, "svg": svg, "by": by, "peak": peak}
+    others = [*formats, *(name for name, value in given.items() if value is not None)]
     if len(run) > 1:
-        others = options.chosen(parquet=parquet is not None, by=by is not None, peak=peak is not None)
-        report_command.show_several(run, [*formats, *others], html)
+        report_command.show_several(run, others, html)
+    elif svg is not None:
+        from harness import svg_command
+
+        svg_command.draw(run[0], svg, [one for one in others if one != "svg"] + (["html"] if html else []))
     else:
         report_command.show(run[0], formats, parquet, by, peak, html)
 

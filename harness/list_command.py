@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.plan import ASIDES
 from harness.probe import look
 from variants.presets import PRESETS
 from variants.stage import STAGES
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.plan import VariantFacts
+
+ASIDE = "*"
+"""What marks an aside."""
 
 
 def show(device: str | None, plugins: tuple[Path, ...]) -> None:
@@ -29,7 +33,12 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
         console.print()
         console.print(Text(f"{stage.name}: {stage.summary}", style="bold"))
         console.print(Text(f"arrives as {stage.arrives}; compared with {stage.baseline}"))
-        console.print(_variants([v for v in variants if v.stage == stage.name]))
+        own = [v for v in variants if v.stage == stage.name]
+        if strided := [v.name for v in own if v.arrives == "strided"]:
+            console.print(Text(f"{stage.strided}, for {', '.join(strided)}"))
+        console.print(_variants(own))
+        if any(v.aside for v in own):
+            console.print(Text(f"{ASIDE} {ASIDES}"))
     console.print()
     console.print(Text("presets", style="bold"))
     console.print(_presets())
@@ -39,7 +48,8 @@ def _variants(variants: list[VariantFacts]) -> Table:
     table = _table("variant", "needs", "here", "hypothesis")
     for variant in variants:
         told = variant.hypothesis or f"cannot be loaded: {variant.missing}"
-        table.add_row(*map(Text, (variant.name, variant.needs, "no" if variant.missing else "yes", told)))
+        name = f"{variant.name} {ASIDE}" if variant.aside else variant.name
+        table.add_row(*map(Text, (name, variant.needs, "no" if variant.missing else "yes", told)))
     return table
 
 

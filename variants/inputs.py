@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -47,6 +47,10 @@ class Inputs:
         weights = self.weights
         return (*self.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o)
 
+    def arriving(self, arrives: str) -> Inputs:
+        """The same values, the activations in the layout that a variant declares, in new storage unless contiguous."""
+        return self if arrives == "contiguous" else replace(self, activations=strided(self.activations))
+
     def clone(self) -> Inputs:
         """The same values in storage of their own."""
         copies = [tensor.clone() for tensor in self.tensors()]
@@ -86,14 +90,43 @@ def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device)
     Raises:
         ValueError: the stage is unknown.
     """
+    generator = _generator(seed, _ACTIVATION_STREAM, device)
+    dtype = torch_dtype(shape.dtype)
+    return tuple(
+        torch.randn(size, generator=generator, dtype=dtype, device=device) for size in _sizes(stage, shape)
+    )
+
+
+def _sizes(stage: str, shape: Shape) -> tuple[tuple[int, ...], ...]:
     heads = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
     features = (shape.batch, shape.seq_len, shape.d_model)
     sizes = {"qkv": (features,), "attention": (heads,) * 3, "output": (heads,), "sublayer": (features,)}
     if stage not in sizes:
         raise ValueError(f"stage {stage!r} has no inputs: {', '.join(sizes)} have")
-    generator = _generator(seed, _ACTIVATION_STREAM, device)
-    dtype = torch_dtype(shape.dtype)
-    return tuple(torch.randn(size, generator=generator, dtype=dtype, device=device) for size in sizes[stage])
+    return sizes[stage]
+
+
+def blank_activations(
+    stage: str, shape: Shape, arrives: str, device: torch.device
+) -> tuple[torch.Tensor, ...]:
+    """Zeros of the sizes and strides that `call` will see, for a `prepare` that must call once."""
+    zeros = tuple(
+        torch.zeros(size, dtype=torch_dtype(shape.dtype), device=device) for size in _sizes(stage, shape)
+    )
+    return zeros if arrives == "contiguous" else strided(zeros)
+
+
+def strided(activations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Tensors [batch, n_head, seq_len, head_dim] as views of one buffer [batch, seq_len, tensors, n_head, head_dim].
+
+    So one fused projection leaves them: a head is a stride, and so is which of Q, K and V it is of.
+    """
+    batch, n_head, seq_len, head_dim = activations[0].shape
+    buffer = activations[0].new_empty(batch, seq_len, len(activations), n_head, head_dim)
+    views = tuple(one.transpose(1, 2) for one in buffer.unbind(2))
+    for view, values in zip(views, activations, strict=True):
+        view.copy_(values)
+    return views
 
 
 def _weight(shape: Shape, generator: torch.Generator, device: torch.device) -> torch.Tensor:

@@ -20,7 +20,7 @@ class Stage:
 
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
-    the timed call, alike for all variants of the stage.
+    the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Stage:
     parameters: Formula
     activations_in: int
     activations_out: int
+    strided: str | None = None
 
     def least_bytes(self, shape: Shape) -> int:
         """Every input read once and every output written once."""
@@ -60,6 +61,7 @@ STAGES = {
             parameters=work.attention_parameters,
             activations_in=3,
             activations_out=1,
+            strided="Q, K, V as views of one buffer [batch, seq_len, 3, n_head, head_dim]",
         ),
         Stage(
             name="output",
@@ -70,6 +72,7 @@ STAGES = {
             parameters=work.output_parameters,
             activations_in=1,
             activations_out=1,
+            strided="O as a view of a buffer [batch, seq_len, n_head, head_dim]",
         ),
         Stage(
             name="sublayer",

@@ -28,6 +28,8 @@ from tests.harness.commands import command, environment, headbench, only_run
 from tests.results import builders
 from tests.results.sessions import STEADY, session
 from tests.results.sessions import stored as stored_session
+from variants.registry import discover
+from variants.stage import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,13 +124,12 @@ def test_names_with_markup_and_control_codes_reach_the_reader_as_they_are(tmp_pa
     assert "<script>" not in done.stdout or form != ["--markdown"]
 
 
-def test_what_cannot_be_measured_here_at_all_is_said_before_the_verdict(tmp_path) -> None:
-    done = headbench("claims", "C9", "--device", "cpu", "--out", tmp_path / "a folder's name")
+def test_what_cannot_be_measured_here_at_all_is_said_before_the_verdict_and_leaves_no_run(tmp_path) -> None:
+    done = headbench("claims", "C9", "--device", "cpu", "--out", tmp_path)
     assert (done.returncode, "nothing of it can be measured on" in done.stderr) == (0, True)
     assert "" not in done.stderr.splitlines()
-    again = done.stderr.partition("judge again: ")[2]
-    assert shlex.split(again)[:4] == ["python", "-m", "harness", "claims"]
-    assert claims_command.show(Options(recorded=shlex.split(again)[-1])) == 0
+    assert "C9  not measurable here" in done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 FACTS = [
@@ -144,6 +145,15 @@ def test_what_this_version_lacks_is_left_out_of_the_plan() -> None:
     known = selection_of(Cases(("attention", "no_such"), ("sdpa", "sdpa_strided")), FACTS)
     assert known is not None
     assert (known.stages, known.variants) == (("attention",), ("sdpa",))
+
+
+def test_every_variant_that_a_claim_names_exists_in_one_of_its_stages() -> None:
+    known = set(discover().variants)
+    for claim in CLAIMS.values():
+        for cases in claim.cases:
+            if set(cases.stages) <= set(STAGES):
+                for name in cases.variants:
+                    assert any((stage, name) in known for stage in cases.stages), f"{claim.id}: {name}"
 
 
 def test_a_case_that_two_claims_want_is_measured_once_and_a_gpus_not_on_a_cpu() -> None:
@@ -176,14 +186,15 @@ def test_a_child_that_dies_is_told_and_what_was_stored_stays(tmp_path) -> None:
 
 
 def test_algebra_is_made_stored_and_judged_again(tmp_path) -> None:
-    done = headbench("claims", "C3", "c4", "C5", "--device", "cpu", "--out", tmp_path)
+    out = tmp_path / "a folder's name"
+    done = headbench("claims", "C3", "c4", "C5", "--device", "cpu", "--out", out)
     assert done.returncode == 0, done.stderr
     assert "\nC4  supported" in done.stdout
     assert "\nC5  supported" in done.stdout
-    path = only_run(tmp_path)
-    again = headbench("claims", "C3", "C4", "C5", "--from", path)
-    assert again.stdout == done.stdout
-    assert len(Evidence.of(read(path)).observed.dependence) == 3
+    again = shlex.split(done.stderr.partition("judge again: ")[2])
+    assert again[:3] == ["python", "-m", "harness"]
+    assert headbench(*again[3:]).stdout == done.stdout
+    assert len(Evidence.of(read(only_run(out))).observed.dependence) == 3
 
 
 def test_a_disk_that_fills_up_is_told_after_the_verdict_on_what_was_stored(
