@@ -18,6 +18,6 @@ def damage_told(*runs: Run) -> Iterator[None]:
     """What is plain JSON in a manifest can hold anything once somebody has edited it, and counts may be 0."""
     try:
         yield
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         named = ", ".join(str(run.path) for run in runs)
         raise HeadbenchError(f"{named} cannot be shown, its manifest may be damaged ({error!r})") from error
