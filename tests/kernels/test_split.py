@@ -207,7 +207,8 @@ def test_a_split_and_a_whole_tile_agree(head_dim):
     assert chosen(12, 1024, head_dim).split
     split = forward(q, k, v, causal=False, lse=lses[1])
     # Each adds up in its own order, and may compute some exponentials otherwise: bfloat16 may round to the neighbour.
-    assert (split.float() - whole.float()).abs().max().item() <= 2**-8 * whole.float().abs().max().item()
+    largest = whole.float().abs().max().item()
+    assert (split.float() - whole.float()).abs().max().item() <= 2**-7 * largest  # the spacing of bfloat16
     assert (lses[0] - lses[1]).abs().max().item() <= 1e-4
 
 
