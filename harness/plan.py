@@ -79,11 +79,11 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
     """
     device = environment["device"]
     chosen = _choose(selection, variants)
-    shapes = selection.shapes(defaults_for(device))
+    defaults = defaults_for(device)
     groups, left_out = [], []
     for stage in STAGES:
         of_stage = [v for v in chosen if v.stage == stage]
-        for shape in shapes if of_stage else ():
+        for shape in selection.shapes(defaults, stage) if of_stage else ():
             _refuse_absurd(stage, shape, environment)
             refusals = {v.name: v.left_out(shape, device) for v in of_stage}
             cases = {v.name: case_of(stage, v.name, shape) for v in of_stage}
@@ -122,12 +122,13 @@ def case_of(stage: str, variant: str, shape: Shape) -> Case:
         head_dim=shape.head_dim,
         causal=shape.causal,
         dtype=shape.dtype,
+        n_layer=shape.n_layer,
     )
 
 
 def shape_of(case: Case) -> Shape:
     """The shape a stored case was measured at."""
-    return Shape(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype)
+    return Shape(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype, case.n_layer)
 
 
 def figures(case: Case) -> dict[str, Any]:
