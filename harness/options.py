@@ -99,8 +99,8 @@ By = Annotated[
     str | None,
     optional(
         "--by",
-        "Pivot the run: a table of variants by head_dim, n_head, d_model, batch, seq_len, mask or dtype, with each "
-        "case's use of the tensor cores: useful / active / issued.",
+        "Pivot the run: a table of variants by head_dim, n_head, d_model, n_layer, batch, seq_len, mask or dtype, with "
+        "each case's use of the tensor cores: useful / active / issued.",
         "PROPERTY",
     ),
 ]

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from reports import headline
-from reports.columns import case_title, fastest_grid, group_grids
+from reports.columns import fastest_grid, group_grids, group_title
 from reports.launches import TITLE as LAUNCHES
 from reports.launches import launches_grid
 from reports.text import plain, shorten
@@ -60,7 +60,7 @@ def head(report: Report, legend: Sequence[str], remarks: Sequence[tuple[str, str
 
 def _groups(report: Report) -> Iterator[str]:
     for group, grid in zip(report.groups, group_grids(report), strict=True):
-        yield f"### {escape(' · '.join(case_title(group.case)))}"
+        yield f"### {escape(' · '.join(group_title(group)))}"
         yield table(grid)
         yield bullets(map(remark_line, group.remarks))
 
