@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import HeadbenchError, UsageError, shown
-from harness.report_command import damage_told
+from harness.report_command import damage_told, recorded
 from harness.verdict_output import at_most_one
 from results.claims import CLAIMS, Evidence, judge
-from results.session import is_session
-from results.store import StoreError, locate, read
+from results.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +48,7 @@ def show(options: Options) -> int:
             raise UsageError(
                 f"{name} is for measuring, --from {options.recorded} measures nothing: one would do"
             )
-    _print(claims, _recorded(options.recorded), form)
+    _print(claims, recorded(options.recorded), form)
     return 0
 
 
@@ -64,16 +63,6 @@ def chosen(named: Sequence[str]) -> list[Claim]:
         if one.upper() not in CLAIMS:
             raise UsageError(f"claim {shown(one)} is unknown: the lesson's are C1 to C13, as in claims C2 C8")
     return [claim for claim in CLAIMS.values() if not ids or claim.id in ids]
-
-
-def _recorded(where: str) -> Run:
-    try:
-        folder = locate(where)
-        if is_session(folder):
-            raise UsageError(f"--from {where} is an ab session: name its base or its head folder")
-        return read(folder)
-    except StoreError as error:
-        raise UsageError(str(error)) from error
 
 
 def _print(claims: Sequence[Claim], run: Run, form: str | None) -> None:

@@ -6,20 +6,18 @@ import sys
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError, shown, unknown
-from harness.report_command import damage_told
+from harness.report_command import damage_told, recorded
 from harness.verdict_output import at_most_one
 from results.explanation import explain, why_no_time
-from results.session import is_session
-from results.store import LATEST, StoreError, locate, read
+from results.store import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from results.ranking import Standing
-    from results.run import Run
 
 
-def show(variant: str, against: str | None, recorded: str | None, formats: Sequence[str]) -> None:
+def show(variant: str, against: str | None, where: str | None, formats: Sequence[str]) -> None:
     """Print the bars of the variant at every shape, or why it has no time there.
 
     Both are a variant's name, or `stage/name`. `formats` holds at most one name of
@@ -30,7 +28,7 @@ def show(variant: str, against: str | None, recorded: str | None, formats: Seque
         HeadbenchError: what is stored cannot be shown.
     """
     form = at_most_one(formats)
-    run = _run(recorded or LATEST)
+    run = recorded(where or LATEST)
     with damage_told(run):
         standings = run.standings()
         if not standings:
@@ -38,16 +36,17 @@ def show(variant: str, against: str | None, recorded: str | None, formats: Seque
         main = _of_variant(standings, variant)
         other = _beside(standings, against, main) if against is not None else []
         _print(main, other, form)
+        if missing := {one.record.case.group for one in main} - {one.record.case.group for one in other}:
+            _tell_missing(against, missing)
 
 
-def _run(where: str) -> Run:
-    try:
-        folder = locate(where)
-        if is_session(folder):
-            raise UsageError(f"--from {where} is an ab session: name its base or its head folder")
-        return read(folder)
-    except StoreError as error:
-        raise UsageError(str(error)) from error
+def _tell_missing(against: str | None, groups: set[str]) -> None:
+    """At which shapes nothing stands beside the variant, where something was to."""
+    if against is not None:
+        print(
+            f"--against {shown(against)} has no case in this run at {', '.join(sorted(groups))}",
+            file=sys.stderr,
+        )
 
 
 def _of_variant(standings: Sequence[Standing], named: str, stage: str | None = None) -> list[Standing]:

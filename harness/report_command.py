@@ -93,6 +93,21 @@ def _check_pivot(by: str | None, peak: str | None, form: str | None) -> None:
         )
 
 
+def recorded(where: str) -> Run:
+    """The run that `--from` names.
+
+    Raises:
+        UsageError: there is none, it cannot be read, or it is a session of two.
+    """
+    try:
+        folder = locate(where)
+        if is_session(folder):
+            raise UsageError(f"--from {where} is an ab session: name its base or its head folder")
+        return read(folder)
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+
+
 def _print_pivot(run: Run, by: str, peak: str, form: str | None) -> None:
     from reports import pivot, pivot_markdown, pivot_terminal
     from reports.terminal import new_console

@@ -4,8 +4,9 @@
 // without. In bf16, whose exponent is float32's, exp2 of the bare scores nearly always fits. So the first pass looks for no
 // maximum and rescales no O, and nothing in its loop waits for a whole row. A tile of queries with a row whose sum of
 // exponentials left the range, or is NaN, is noted. After its last tile the block goes through those noted again, with the
-// usual online softmax, and overwrites such rows and no others: no bit of a row depends on its neighbours. fp16 has a smaller
-// range: there the first pass subtracts the maximum of a row's first tile of keys throughout, and few rows need the second.
+// usual online softmax, and overwrites such rows and no others: no bit of a row depends on its neighbours, unless its own sum
+// is on the very edge of the range, where the passes may judge it differently. fp16 has a smaller range: there the first pass
+// subtracts the maximum of a row's first tile of keys throughout.
 // The second pass reads Q, K and V anew, so O must lie elsewhere.
 //
 // Who does what. As many blocks as fit stay on an SM, and each takes tile after tile of 64 · WARPGROUPS queries (a persistent
@@ -26,13 +27,13 @@
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
-// Order of tiles: those of some heads together, so that K and V stay in L2, long ones first, dealt out to and fro.
+// Order of tiles: those of some heads together, so that K and V stay in L2, those with the most work first (a full mask leaves
+// the incomplete ones for the end), dealt out to and fro.
 
 #include "hopper.cuh"
 
-// HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; TURNS 1 if the
-// consumers ask for products in turn; P_COPIES 2 if one P is filled while the other is multiplied; MULTIPLIED of eight
-// exponentials are left to the multiply-adders.
+// HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
+// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders.
 //
 // A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
@@ -93,7 +94,8 @@ __device__ __forceinline__ Work work_of(const Problem& problem, int tile, int ro
     const int among = min(problem.group, problem.batch_heads - before);
     const int rest = tile - before * problem.row_tiles;
     const int of_all = before + rest % among;
-    const int first_row = (problem.row_tiles - 1 - rest / among) * ROWS;
+    const int row_tile = rest / among;
+    const int first_row = (problem.causal ? problem.row_tiles - 1 - row_tile : row_tile) * ROWS;
     const int last_row = min(first_row + ROWS, problem.seq_len) - 1;
     return {of_all, first_row, (problem.causal ? last_row : problem.seq_len - 1) / KEYS, round};
 }
@@ -245,13 +247,13 @@ struct Consumer {
     // each tile of keys of the block, be it theirs or not.
     __device__ __forceinline__ void await_turn() const
     {
-        if constexpr (TURNS && WARPGROUPS > 1)
+        if constexpr (WARPGROUPS > 1)
             named_wait<256>(NAMED_TURN + index);
     }
 
     __device__ __forceinline__ void pass_turn() const
     {
-        if constexpr (TURNS && WARPGROUPS > 1)
+        if constexpr (WARPGROUPS > 1)
             named_arrive<256>(NAMED_TURN + (index + 1) % WARPGROUPS);
     }
 

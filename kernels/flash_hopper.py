@@ -13,7 +13,7 @@ import torch
 
 from kernels import fused
 from kernels.compiler import FOLDER, Build, KernelError
-from kernels.dealing import heads_at_once
+from kernels.dealing import Deal, deal
 from kernels.tensor_map import heads_map
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ _MOST_MAPS = 256
 """Kept of one layout, by its four addresses."""
 _QUERY_STAGES = 2
 _KEY_STAGES = 2
+_THREE_UP_TO = 72
+"""The largest head_dim for whose O and P three consumers have registers."""
+_THREE_COST = 1.25
+"""What a tile of keys costs three consumers, in multiples of what it costs two: 1.24 to 1.4 on an H200."""
 _NOTE_BYTES = 1024
 _MOST_ROUNDS = 8 * _NOTE_BYTES
 """Tiles of one block: it has a bit for each, to note that it must be done again."""
@@ -40,14 +44,13 @@ _MOST_ROUNDS = 8 * _NOTE_BYTES
 class Tile:
     """How the work is cut: a block has `warpgroups` consumers with 64 queries each, and takes `keys` keys at a time.
 
-    `blocks` of them share an SM. With `turns`, a block's consumers ask for their products in turn. With two `copies` of
-    P, one is filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders.
+    `blocks` of them share an SM. Its consumers ask for their products in turn. With two `copies` of P, one is
+    filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders.
     """
 
     warpgroups: int = 2
     keys: int = 128
     blocks: int = 1
-    turns: bool = True
     copies: int = 2
     multiplied: int = 0
 
@@ -73,7 +76,7 @@ class Tile:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
-        macros |= {"TURNS": int(self.turns), "P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
+        macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
@@ -81,22 +84,31 @@ class Tile:
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
     """The tile for a shape, as measured on an H200 (see NOTES.md).
 
-    A block with more queries reads K and V less often; smaller ones are for grids that would leave SMs idle, and for
-    short causal rows of a small head_dim, where four consumers on an SM hide what comes between two tiles of rows.
+    A block with more queries reads K and V less often, if they divide the work as well. Smaller ones are for grids that
+    would leave SMs idle, and for short causal rows of a small head_dim, where four consumers on an SM hide what comes
+    between two tiles of rows.
     """
-    if head_dim <= _BOX_COLUMNS and causal and batch_heads * math.ceil(seq_len / 128) < sm_count:
-        return Tile(warpgroups=1, blocks=2, turns=False, copies=1)
-    if head_dim <= 32 and causal and seq_len <= 2048:
+    tiles = batch_heads * math.ceil(seq_len / 128)
+    if head_dim <= _BOX_COLUMNS and causal and tiles < sm_count:
+        return Tile(warpgroups=1, blocks=2, copies=1)
+    if head_dim <= 32 and causal and seq_len <= 2048 and tiles >= 2 * sm_count:
         return Tile(keys=64, blocks=2, copies=1)
-    if head_dim <= 72 and batch_heads * math.ceil(seq_len / 192) >= 4 * sm_count:
-        return Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0)
-    return Tile(copies=2 if head_dim <= 96 else 1)
+    two = Tile(copies=2 if head_dim <= 96 else 1)
+    three = Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0)
+    if head_dim > _THREE_UP_TO or seq_len <= two.rows:
+        return two
+    sizes = batch_heads, seq_len, head_dim, causal, sm_count
+    return three if _THREE_COST * _dealt(three, *sizes)[1].slowest < _dealt(two, *sizes)[1].slowest else two
 
 
 def builds() -> Iterator[Build]:
     """What `inspect` compiles: the head_dims that are measured and the largest, for many heads and for few."""
     for head_dim in (32, 64, 72, 96, 128):
-        tiles = {tile_for(head_dim, batch_heads, 1024, True, 132) for batch_heads in (384, 48, 12)}
+        tiles = {
+            tile_for(head_dim, heads, 1024, causal, 132)
+            for heads in (384, 48, 12)
+            for causal in (True, False)
+        }
         for tile in sorted(tiles, key=repr):
             yield tile.build(head_dim, torch.bfloat16)
 
@@ -130,11 +142,8 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     batch_heads, seq_len, head_dim = layout.batch_heads, layout.seq_len, layout.head_dim
     sm_count = fused.sm_count(layout.device)
     tile = tile or tile_for(head_dim, batch_heads, seq_len, layout.causal, sm_count)
-    row_tiles = math.ceil(seq_len / tile.rows)
-    tiles = batch_heads * row_tiles
-    grid = min(tiles, max(tile.blocks * sm_count, math.ceil(tiles / _MOST_ROUNDS)))
-    group = heads_at_once(batch_heads, seq_len, head_dim, layout.causal, tile.rows, tile.keys, max(1, grid))
-    numbers = layout.numbers(row_tiles, group)
+    grid, dealt = _dealt(tile, batch_heads, seq_len, head_dim, layout.causal, sm_count)
+    numbers = layout.numbers(math.ceil(seq_len / tile.rows), dealt.heads)
     of_out = layout.packed_strides()[3]
     # Encoding takes longer than the rest of a launch, and a model's tensors come back to the same addresses.
     maps = functools.lru_cache(_MOST_MAPS)(functools.partial(_maps, layout, tile.keys))
@@ -147,6 +156,15 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     build = tile.build(head_dim, layout.dtype)
     kernel = fused.kernel(ACTOR, build, tile.shared_bytes(head_dim), layout.device)
     return fused.Launch(kernel, grid, tile.threads, problem)
+
+
+def _dealt(
+    tile: Tile, batch_heads: int, seq_len: int, head_dim: int, causal: bool, sm_count: int
+) -> tuple[int, Deal]:
+    """How many blocks are launched, and how they share the work."""
+    tiles = batch_heads * math.ceil(seq_len / tile.rows)
+    grid = min(tiles, max(tile.blocks * sm_count, math.ceil(tiles / _MOST_ROUNDS)))
+    return grid, deal(batch_heads, seq_len, head_dim, causal, tile.rows, tile.keys, max(1, grid))
 
 
 def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:

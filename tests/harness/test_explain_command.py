@@ -94,6 +94,13 @@ def test_a_base_without_a_time_at_the_shape_is_told_and_one_at_no_shape_is_wrong
     )
 
 
+def test_shapes_at_which_there_is_nothing_to_hold_it_against_are_told(partly, capsys) -> None:
+    explain_command.show("fused", "per_head", str(partly), [])
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert line == f"--against 'per_head' has no case in this run at {NARROW.group}"
+
+
 def test_a_base_at_no_shape_of_the_variant_is_wrong_usage(tmp_path) -> None:
     cases = [WIDE, OTHER]
     trials = [builders.trial(one, n) for n in range(3) for one in cases]

@@ -15,7 +15,7 @@ import torch
 
 from kernels import flash_hopper, flash_portable, fused, tensor_map
 from kernels.compiler import FOLDER, KernelError
-from kernels.dealing import heads_at_once
+from kernels.dealing import deal
 
 KERNELS = (flash_portable, flash_hopper)
 OUT_AT = {flash_portable: (96,), flash_hopper: (384, 512)}
@@ -186,8 +186,8 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
     at_out, *of_out, at_lse = struct.unpack_from("5q", problem, 512)
     assert (at_out, tuple(of_out), at_lse) == (out.data_ptr(), of_other, lse.data_ptr())
     *counts, scale = struct.unpack_from("6if", problem, 552)
-    group = heads_at_once(6, 130, 72, True, tile.rows, tile.keys, grid)
-    assert counts == [3, 6, 130, row_tiles, group, 1]
+    dealt = deal(6, 130, 72, True, tile.rows, tile.keys, grid)
+    assert counts == [3, 6, 130, row_tiles, dealt.heads, 1]
     assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
 
 

@@ -13,8 +13,8 @@ KIB = 1024
 OF_A_BLOCK, OF_AN_SM, RESERVED = 227 * KIB, 228 * KIB, 1 * KIB
 """What compute capability 9.0 lets a block ask for, what an SM has, and what the driver takes for each block on it."""
 THREADS_OF_AN_SM = 2048
-BATCH_HEADS = sorted({round(1.25**i) for i in range(36)} | {132, 264, 528, 3000})
-SEQ_LENS = sorted({round(1.25**i) for i in range(43)} | {64, 65, 128, 129, 192, 193, 1024, 2048, 2049, 16384})
+BATCH_HEADS = (1, 3, 12, 48, 132, 264, 384, 3000)
+SEQ_LENS = (1, 64, 65, 128, 129, 192, 193, 1024, 2048, 2049, 16384)
 
 
 def tiles_chosen(head_dim):
