@@ -55,7 +55,8 @@ def run(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="A first look: one replicate, 8 s, everything at andrea-120m unless chosen."
+            "--quick",
+            help="A first look: one replicate, 8 s, everything but stacks at andrea-120m unless chosen.",
         ),
     ] = False,
     budget: Annotated[

@@ -136,6 +136,9 @@ def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
         selection.models or selection.d_model or selection.n_head or selection.head_dim or selection.n_layer
     ):
         selection = replace(selection, models=(QUICK_MODEL,))
+    if options.quick and not (selection.stages or selection.variants or selection.n_layer):
+        one_layer = tuple(name for name, stage in STAGES.items() if not stage.deep)
+        selection = replace(selection, stages=one_layer)  # a stack takes a CPU longer than a first look may
     plan = make_plan(selection, variants, environment)
     if not plan.cases:
         raise UsageError("nothing to measure: no variant of these stages could be loaded")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from variants.variant import Variant
 
@@ -14,17 +14,10 @@ if TYPE_CHECKING:
 
 
 class Repeated(Variant):
-    """A stack of one variant of the sublayer; a subclass names it.
-
-    What the sublayer needs, the stack needs.
-    """
+    """A stack of one variant of the sublayer; a subclass names it, and needs what it needs."""
 
     stage = "stack"
     layer: ClassVar[type[Variant]]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.requires = cls.layer.requires
 
     def prepare(self, weights: Weights) -> None:
         """Each layer prepares its own weights.

@@ -10,4 +10,5 @@ class Custom(Repeated):
     """Faster than fused_sdpa by what our attention is faster, in every layer."""
 
     name = "custom"
+    requires = Layer.requires
     layer = Layer
