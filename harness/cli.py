@@ -309,6 +309,12 @@ def report(
     parquet: Annotated[
         Path | None, options.path("--parquet", "A row per case, into this file, as Parquet.", "FILE")
     ] = None,
+    svg: Annotated[
+        Path | None,
+        options.path(
+            "--svg", "Pictures of it, or of the best of a folder of runs, into this folder.", "FOLDER"
+        ),
+    ] = None,
     by: options.By = None,
     peak: options.Peak = None,
 ) -> None:
@@ -319,7 +325,13 @@ def report(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
-    report_command.show(run, formats, parquet, by, peak)
+    if svg is not None:
+        from harness import svg_command
+
+        other = {"parquet": parquet, "by": by, "peak": peak}
+        svg_command.draw(run, svg, [*formats, *(name for name, value in other.items() if value is not None)])
+    else:
+        report_command.show(run, formats, parquet, by, peak)
 
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)

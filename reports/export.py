@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from reports import content, markdown
+from reports import content, run_markdown
 from reports.github_action_benchmark import to_github_action_benchmark
 from reports.junit import to_junit
 from reports.pytest_benchmark import to_pytest_benchmark
@@ -41,8 +41,8 @@ def to_json(run: Run) -> str:
 
 
 def to_markdown(run: Run) -> str:
-    """The terminal's report as GitHub Markdown."""
-    return markdown.to_markdown(content.from_run(run))
+    """The report as GitHub Markdown, short enough for a comment."""
+    return run_markdown.to_markdown(content.from_run(run))
 
 
 def to_parquet(run: Run, path: Path) -> None:

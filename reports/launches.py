@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports import units
+from reports.bars import SHADES, stacked
 from reports.columns import UNSURE_MARK, Column, Grid, Line, telling, without_empty
 from reports.text import MISSING, plain
 from results.decomposition import decompose
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from results.ranking import Standing
     from results.schema import Case
 
-TITLE = "where an eager call waits: launch overhead (eager − graph), gaps (graph − kernels), kernels"
+TITLE = "where an eager call waits: launch (eager − graph), gaps (graph − kernels), kernels, and their count"
 
 WAITING = 1 / 4
 """A case is shown when this share of its eager time or more is not spent in kernels."""
+
+BAR = 8
+"""Cells of a bar that is the whole eager call."""
 
 
 def launches_grid(report: Report) -> Grid[Standing] | None:
@@ -47,10 +51,11 @@ def launches_grid(report: Report) -> Grid[Standing] | None:
         *shape,
         Column("variant", lambda row: plain(row.variant), left=True, least=12),
         Column("eager", part("eager_s", of_eager=True)),
-        Column("overhead", part("launch_overhead_s", of_eager=True)),
-        Column("gaps", part("gaps_s")),
-        Column("kernels", part("busy_s")),
-        Column("launches", _launches, expendable=1),
+        Column(f"{SHADES[0]} launch", part("launch_overhead_s", of_eager=True)),
+        Column(f"{SHADES[1]} gaps", part("gaps_s")),
+        Column(f"{SHADES[2]} kernels", part("busy_s")),
+        Column("of eager", _bar, left=True, expendable=2),
+        Column("count", _launches, expendable=1),
     )
     lines = tuple(Line(tuple(column.cell(row) for column in columns)) for row in rows)
     return without_empty([Grid(columns, lines)])[0]
@@ -68,6 +73,10 @@ def _waits(parts: Decomposition) -> bool:
 
 def _parts(parts: Decomposition) -> tuple[float | None, ...]:
     return parts.eager_s, parts.launch_overhead_s, parts.gaps_s, parts.busy_s
+
+
+def _bar(row: Standing) -> str:
+    return stacked(_parts(decompose(row.record))[1:], BAR)
 
 
 def _launches(row: Standing) -> str:

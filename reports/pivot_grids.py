@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from reports import units
+from reports.bars import curve
 from reports.columns import (
     FASTEST_MARK,
     IMPLAUSIBLE_MARK,
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
 
 FINE = 8
 """A sweep of more values is drawn as a line as well, and its table has the values down."""
-
-BARS = "▁▂▃▄▅▆▇█"
-GAP = "·"
-"""Where a line has no value."""
 
 USEFUL = {
     DATASHEET: "the algorithm's FLOP/s ÷ the datasheet's peak",
@@ -155,7 +152,7 @@ def sparklines(table: PivotTable, peak: str) -> list[tuple[str, str]]:
     if not highest:
         return []
     return [
-        (variant, "".join(_bar(useful.get((variant, value), 0.0) / highest) for value in table.values))
+        (variant, curve([useful.get((variant, value)) for value in table.values], highest))
         for variant in table.variants
     ]
 
@@ -176,10 +173,6 @@ def _fixed_heads(table: PivotTable, heads: dict[str, int]) -> dict[str, int | st
 def _column(name: str, cells: Sequence[str]) -> Column[str]:
     """Its title may be folded, its cells may not."""
     return Column(name, str, least=max(map(cell_len, cells), default=1))
-
-
-def _bar(share: float) -> str:
-    return BARS[min(int(share * len(BARS)), len(BARS) - 1)] if share > 0 else GAP
 
 
 def _fits(grid: Grid[str], width: int) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports.markdown import bullets, closing, escape, head, page, remark_line, table
+from reports.markdown import bullets, escape, joined, remark_line, table
+from reports.markdown_page import LIMIT, Block, Page
 from reports.pivot_grids import FINE, legend, sparkline_title, sparklines, title, values_down, variants_down
 from reports.pivot_terminal import again
+from reports.run_markdown import ELSEWHERE, measured, opening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,17 +16,20 @@ if TYPE_CHECKING:
     from reports.pivot import Pivot, PivotTable
 
 
-def to_markdown(pivot: Pivot) -> str:
-    """The whole page, in the terminal's order; fine sweeps have their values down."""
-    tables = [part for one in pivot.tables for part in _table(one, pivot.peak)]
-    reasons = bullets(map(remark_line, pivot.reasons))
-    left_out = escape(pivot.left_out or "")
-    shown = head(pivot.report, legend(pivot))
-    return page([*shown, *tables, reasons, left_out, *closing(pivot.report, again(pivot))])
+def to_markdown(pivot: Pivot, limit: int = LIMIT) -> str:
+    """What ended how, what went wrong, every table with what it means; folded, how it was measured."""
+    page = Page(limit, ELSEWHERE)
+    opening(pivot.report, page, again(pivot))
+    tables = [Block(joined(_table(one, pivot.peak)), rows=len(one.cells)) for one in pivot.tables]
+    page.blocks(tables, "tables", "cases")
+    page.most([f"- {remark_line(reason)}" for reason in pivot.reasons], 0, "reasons")
+    page.say(escape(pivot.left_out or ""))
+    measured(pivot.report, page, legend(pivot))
+    return page.text
 
 
 def _table(of: PivotTable, peak: str) -> Iterator[str]:
-    yield f"### {escape(' · '.join(title(of, peak)))}"
+    yield f"#### {escape(' · '.join(title(of, peak)))}"
     if drawn := sparklines(of, peak):
         yield escape(sparkline_title(of, peak))
         yield bullets(f"{escape(variant)} {bars}" for variant, bars in drawn)

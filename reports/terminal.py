@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 
 from reports import headline
+from reports.answers import answers
 from reports.columns import Grid, fastest_grid, group_grids, group_title
+from reports.curves import curve_grids
 from reports.launches import TITLE as LAUNCHES
 from reports.launches import launches_grid
 from reports.layout import Layout, fit, lines
@@ -54,15 +56,17 @@ def new_console(file: TextIO | None = None, width: int | None = None) -> Console
 
 
 def render(report: Report, console: Console) -> None:
-    """Print the whole report: header, a table per group, the winners, what went wrong, where it is stored."""
+    """Print the whole report: header, a table per group, curves, the winners, what they mean, where it is stored."""
     out = Printer(console)
     head(report, out)
     for number, remark in enumerate(report.remarks):
         out.wrapped(f"{remark.kind}: {remark.sentence}", label=f"{'' if number else 'remarks':<11}")
     legend(headline.legend(report), out)
     _groups(report, out)
+    _curves(report, out)
     _launches(report, out)
     _fastest(report, out)
+    _answers(report, out)
     closing(report, out)
 
 
@@ -94,6 +98,13 @@ def _groups(report: Report, out: Printer) -> None:
         _dropped(layout, out)
 
 
+def _curves(report: Report, out: Printer) -> None:
+    for title, grid in curve_grids(report):
+        out.line()
+        out.wrapped(title, "bold")
+        print_grid(grid, fit([grid], out.width), out)
+
+
 def _launches(report: Report, out: Printer) -> None:
     if grid := launches_grid(report):
         out.line()
@@ -113,6 +124,14 @@ def _fastest(report: Report, out: Printer) -> None:
         if layout.dropped:
             out.line()
             _dropped(layout, out)
+
+
+def _answers(report: Report, out: Printer) -> None:
+    for answer in answers(report):
+        out.line()
+        out.line(f"{answer.stage} {answer.direction}", "bold")
+        for sentence in answer.sentences:
+            out.wrapped(sentence, label="  ")
 
 
 def closing(report: Report, out: Printer, options: str = "") -> None:

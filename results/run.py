@@ -93,13 +93,13 @@ class Run:
 
         A pause before a run was resumed counts: nothing stored tells it from work.
         """
-        start = _timestamp(self.manifest.created_utc)
+        start = timestamp(self.manifest.created_utc)
         ends = [
             started + trial.elapsed_s
             for trial in self.trials
-            if (started := _timestamp(trial.started_utc)) is not None and trial.elapsed_s is not None
+            if (started := timestamp(trial.started_utc)) is not None and trial.elapsed_s is not None
         ]
-        observed = (_timestamp(one.ended_utc) for one in self.observations)
+        observed = (timestamp(one.ended_utc) for one in self.observations)
         ends += [end for end in observed if end is not None]
         took = max(ends) - start if ends and start is not None else -1.0
         return took if 0 <= took < math.inf else None
@@ -211,7 +211,7 @@ def scan(file: IO[bytes] | FileIO) -> Lines:
     return lines
 
 
-def _timestamp(utc: str | None) -> float | None:
+def timestamp(utc: str | None) -> float | None:
     """Seconds since 1970 of a stored time, which is in UTC also where it does not say so; None if unreadable."""
     with suppress(ValueError, TypeError):
         when = datetime.fromisoformat(utc or "")

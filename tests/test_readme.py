@@ -1,4 +1,4 @@
-"""The README keeps its promises: its commands parse, its plugin is right, its table is the recorded run's."""
+"""README and docs keep their promises: commands parse, the plugin is right, tables and figures are a recorded run's."""
 
 from __future__ import annotations
 
@@ -6,27 +6,42 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import pytest
 
 import results
 from harness import __main__ as entry
+from reports import units
 from results.schema import Outcome
 
 from .harness.commands import headbench, only_run, tiny_run
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^    python -m harness (run .*?)(?:\s+#.*)?$", README, flags=re.MULTILINE)
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+README, TEXT = PAGES["README.md"], "\n".join(PAGES.values())
+COMMANDS = dict.fromkeys(re.findall(r"^    python -m harness (.*?)(?:\s+#.*)?$", TEXT, flags=re.MULTILINE))
+RUNS = [command for command in COMMANDS if command.startswith("run ")]
+RECORDED = [command for command in COMMANDS if " nvidia-h200" in command]
 REFERENCE = "nvidia-h200/default"
 
 
 def code_block(containing: str) -> str:
-    blocks = re.findall(r"```(?:python|cuda)\n(.*?)```", README, flags=re.DOTALL)
+    blocks = re.findall(r"```(?:python|cuda)\n(.*?)```", TEXT, flags=re.DOTALL)
     (block,) = [b for b in blocks if containing in b]
     return block
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if "--resume" not in c and "--plugin" not in c])
+def marked(name: str) -> str:
+    """What stands between the two comments that bear this name."""
+    (found,) = re.findall(f"<!-- {name}: begin -->(.*?)<!-- {name}: end -->", TEXT, flags=re.DOTALL)
+    return found
+
+
+@pytest.mark.parametrize("command", [c for c in RUNS if "--resume" not in c and "--plugin" not in c])
 def test_every_run_command_is_accepted(command, monkeypatch):
     accepted = []
     for name in ("start", "dry_run"):
@@ -55,24 +70,62 @@ def test_the_plugin_is_complete_short_and_right(tmp_path):
     ("table", "command"),
     [
         ("table", ["report", REFERENCE]),
+        ("sample", ["report", REFERENCE]),
         ("head_dim", ["report", "nvidia-h200/head_dim", "--by", "head_dim"]),
     ],
 )
 def test_each_table_is_a_recorded_runs(table, command):
-    shown = README.partition(f"<!-- {table}: begin -->")[2].partition(f"<!-- {table}: end -->")[0]
+    shown = marked(table)
     lines = [line.strip() for line in shown.splitlines() if line.strip() and "```" not in line]
-    assert len(lines) > 10
+    assert len(lines) > 8
     recorded = {line.strip() for line in headbench(*command).stdout.splitlines()}
     assert [line for line in lines if line not in recorded] == []
 
 
 def test_the_ratios_of_our_kernels_are_a_recorded_runs(capsys):
-    shown = README.partition("<!-- kernels: begin -->")[2].partition("<!-- kernels: end -->")[0]
+    shown = marked("kernels")
     source, printed = re.fullmatch(
         r"\s*```python\n(.*?)```\s*```\n(.*?)```\s*", shown, flags=re.DOTALL
     ).groups()
     exec(source, {})
     assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize("command", RECORDED)
+def test_what_can_be_looked_at_without_a_gpu_can_be(command, tmp_path):
+    done = headbench(*shlex.split(command), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout or list(tmp_path.iterdir())
+
+
+def test_the_answer_is_the_recorded_runs():
+    frame = results.read(REFERENCE).frame()
+    frame = frame[(frame.d_model == 768) & (frame["mode"] == "isolated")].set_index(["stage", "batch", "variant"]).sort_index()
+    rows = re.findall(
+        r"^\| `(.*)` \| `(.*)` \| `(.*)` \| (.*) × \| (.*) × \|$", marked("answer"), flags=re.MULTILINE
+    )
+    assert [row[0] for row in rows] == ["qkv", "attention", "output", "sublayer"]
+    for stage, base, fastest, *told in rows:
+        for batch, speedup in zip((1, 32), told, strict=True):
+            group = frame.loc[stage, batch]
+            assert group.time_s.idxmin() == fastest
+            assert speedup == units.significant(group.speedup[fastest], 3)
+            assert group.isolated_high_s[fastest] < group.isolated_low_s[base]
+
+
+def test_every_picture_says_in_words_what_it_shows():
+    for alt, path in re.findall(r"!\[(.*?)\]\((.*?)\)", README):
+        assert f"<title>{escape(alt)}</title>" in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_to_a_file_leads_to_one(page):
+    for target in re.findall(r"\]\((?!https?:)(.*?)\)", PAGES[page]):
+        assert ((ROOT / page).parent / target).is_file(), target
+
+
+def test_the_readme_is_short_enough_to_be_read():
+    assert len(README) < 12_000
 
 
 def test_the_pandas_example_runs():

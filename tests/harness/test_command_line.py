@@ -241,7 +241,8 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
         ("doctor", "--device --kernels --help"),
         (
             "report",
-            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --by --peak --help",
+            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --svg --by "
+            "--peak --help",
         ),
     ],
 )

@@ -277,12 +277,31 @@ def test_a_case_timed_alone_has_no_lead() -> None:
     assert rows[0].split() == ["stage", "fastest", "isolated"]
 
 
-def test_a_stream_that_cannot_write_every_sign_gets_a_question_mark() -> None:
+def written(of: Run, encoding: str) -> str:
     raw = io.BytesIO()
-    ascii_only = io.TextIOWrapper(raw, encoding="ascii")
-    terminal.render(content.from_run(runs.gpu_run()), terminal.new_console(ascii_only))
-    ascii_only.flush()
-    assert b"191.4 ?s" in raw.getvalue()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    terminal.render(content.from_run(of), terminal.new_console(stream))
+    stream.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def test_a_stream_that_lacks_a_sign_gets_its_spelling_in_columns_that_stay() -> None:
+    text = written(runs.gpu_run(), "ascii")
+    assert "191.4 us" in text
+    assert "?" not in text
+    title, row = table(text, "qkv forward - batch 32 ")[:2]
+    for name, cell in (("isolated", "191.4 us"), ("+-", "0.5 %"), ("x base", "3.44")):
+        assert title.index(name) + len(name) == row.index(cell) + len(cell)
+
+
+def test_a_stream_keeps_the_signs_that_it_has() -> None:
+    assert "191.4 µs" in written(runs.gpu_run(), "latin-1")
+    assert "> fused" in written(runs.gpu_run(), "latin-1")
+    assert written(runs.gpu_run(), "utf-8") == runs.rendered(runs.gpu_run())
+
+
+def test_a_letter_without_a_spelling_becomes_a_question_mark() -> None:
+    assert "  gro? " in written(runs.run(runs.gpu_trials({"groß": 1e-4, "per_head": 1e-5})), "ascii")
 
 
 def test_the_longest_built_in_names_fit_beside_every_column() -> None:

@@ -1,0 +1,214 @@
+"""What a run answers, stage by stage, in sentences: which variant leads, by how much, why, and how sure that is.
+
+Everything is derived from the report's groups; a sentence that its numbers do not carry is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reports import units
+from reports.columns import UNSURE_MARK, telling
+from reports.text import listing, plain
+from results.decomposition import decompose
+from results.ranking import is_wide
+from results.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from reports.content import Fastest, Report
+    from results.ranking import Standing
+    from results.schema import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One stage in one direction: `which` leads, `by` how much, `why`, `sure` how sure; each a sentence or nothing."""
+
+    stage: str
+    direction: str
+    which: str
+    by: str | None
+    why: tuple[str, ...]
+    sure: str
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All there are, in order."""
+        return tuple(one for one in (self.which, self.by, *self.why, self.sure) if one)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A group with a time: its winner, and all that cannot be told from it, the winner first."""
+
+    best: Fastest
+    leaders: tuple[Standing, ...]
+    baseline: Standing | None
+
+    @property
+    def case(self) -> Case:
+        return self.best.row.record.case
+
+
+def answers(report: Report) -> tuple[Answer, ...]:
+    """One for each stage and direction with a time, in plan order."""
+    found: dict[tuple[str, str], list[_Group]] = {}
+    best_of = {best.row.record.case.group: best for best in report.fastest}
+    for group in report.groups:
+        if best := best_of.get(group.case.group):
+            leaders = (best.row, *(row for row in group.rows if row.level))
+            baseline = next((row for row in group.rows if row.is_baseline and row.time), None)
+            key = (group.case.stage, group.case.direction)
+            found.setdefault(key, []).append(_Group(best, leaders, baseline))
+    return tuple(_answer(*key, groups) for key, groups in found.items())
+
+
+def _answer(stage: str, direction: str, groups: Sequence[_Group]) -> Answer:
+    return Answer(
+        plain(stage), plain(direction), _which(groups), _by(groups), tuple(_why(groups)), _sure(groups)
+    )
+
+
+def _which(groups: Sequence[_Group]) -> str:
+    """The variant that leads in most shapes; then, of the shapes that are left, the one that leads in most."""
+    left, told = list(groups), list[str]()
+    while left:
+        name = _leading(left)
+        led = [group for group in left if any(row.variant == name for row in group.leaders)]
+        left = [group for group in left if group not in led]
+        where = _where(led, groups) if left or not told else _where(led, groups, rest=True)
+        told.append(_led(name, led, where) if not told else f"{plain(name)} {where}")
+    return "; ".join(told)
+
+
+def _leading(groups: Sequence[_Group]) -> str:
+    """Who is fastest or level in most of these; of several, who is fastest in most; then by name."""
+    leads = Counter(row.variant for group in groups for row in group.leaders)
+    wins = Counter(group.best.row.variant for group in groups)
+    return min(leads, key=lambda name: (-leads[name], -wins[name], name))
+
+
+def _led(name: str, led: Sequence[_Group], where: str) -> str:
+    """`sdpa is the fastest at d_model 768 = 12×64, level with sdpa_cudnn in 4 of them`."""
+    peers = Counter(row.variant for group in led for row in group.leaders if row.variant != name)
+    told = [
+        plain(peer) + ("" if len(led) == 1 else f" in {'all' if times == len(led) else times} of them")
+        for peer, times in peers.most_common()
+    ]
+    return f"{plain(name)} is the fastest {where}" + (f", level with {', '.join(told)}" if told else "")
+
+
+def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = False) -> str:
+    """In words that hold for these shapes and for none of the others: `at batch 32`, `in 3 of 8 shapes`.
+
+    `rest`: all others have been told of.
+    """
+    if len(these) == len(among):
+        return "in the one shape measured" if len(among) == 1 else f"in all {counted(len(among), 'shape')}"
+    for title, text in telling([group.case for group in among]):
+        inside = dict.fromkeys(text(group.case) for group in these)
+        if inside.keys().isdisjoint(text(group.case) for group in among if group not in these):
+            return f"at {title} {' and '.join(inside)}"
+    if len(these) == 1:
+        return f"at {_shape(these[0].case, among)}"
+    return f"in the other {len(these)}" if rest else f"in {len(these)} of {counted(len(among), 'shape')}"
+
+
+def _shape(case: Case, among: Sequence[_Group]) -> str:
+    """`batch 1, d_model 864 = 12×72`: what tells this shape from the others."""
+    return ", ".join(f"{title} {text(case)}" for title, text in telling([group.case for group in among]))
+
+
+def _by(groups: Sequence[_Group]) -> str | None:
+    """How many times as fast as the baseline the winners are, by batch where there are several; else their leads."""
+    against = {group.baseline.variant for group in groups if group.baseline}
+    known = [group for group in groups if group.best.row.speedup and not group.best.row.is_baseline]
+    if len(against) != 1 or not known:
+        return _leads(groups)
+    (first, of_first), *more = _by_batch(known)
+    told = [f"{_speedups(of_first)} as fast as {plain(against.pop())}{first}"]
+    return f"the fastest is {', '.join([*told, *(f'{_speedups(of)}{at}' for at, of in more)])}"
+
+
+def _speedups(groups: Sequence[_Group]) -> str:
+    return _range(group.best.row.speedup for group in groups)
+
+
+def _leads(groups: Sequence[_Group]) -> str | None:
+    leads = [group.best.lead for group in groups if group.best.lead and not group.best.level]
+    names = tuple(dict.fromkeys(group.best.runner_up.variant for group in groups if group.best.runner_up))
+    return f"the runner-up ({listing(names)}) takes {_range(leads)} the time" if leads else None
+
+
+def _by_batch(groups: Sequence[_Group]) -> list[tuple[str, list[_Group]]]:
+    """The groups of each batch with ` at batch N`; all at once with nothing where the batch is one."""
+    batches = sorted({group.case.batch for group in groups})
+    if len(batches) == 1:
+        return [("", list(groups))]
+    return [(f" at batch {one}", [group for group in groups if group.case.batch == one]) for one in batches]
+
+
+def _range(ratios: Iterable[float | None]) -> str:
+    """`3.42 to 4.74 ×`, or `3.42 ×` where both ends read alike."""
+    known = [one for one in ratios if one is not None]
+    low, high = (units.ratio(one) for one in (min(known), max(known)))
+    return low if low == high else f"{low.removesuffix(' ×')} to {high}"
+
+
+def _why(groups: Sequence[_Group]) -> Iterator[str]:
+    """What the difference is made of where Python calls: in a middling shape of the least batch and of the largest."""
+    of_batch = _by_batch([group for group in groups if _factors(group)])
+    for _, of in of_batch if len(of_batch) < 3 else (of_batch[0], of_batch[-1]):
+        middle = sorted(of, key=lambda group: _factors(group) or ())[(len(of) - 1) // 2] if of else None
+        if middle and (factors := _factors(middle)):
+            yield _taken_apart(middle, factors, groups)
+
+
+def _taken_apart(group: _Group, factors: tuple[float, float, float], among: Sequence[_Group]) -> str:
+    assert group.baseline is not None
+    winner, baseline = group.best.row, group.baseline
+    whole, kernels, waiting = factors
+    unsure = any(is_wide(row.record.estimates["eager"]) for row in (winner, baseline))
+    mark = UNSURE_MARK if unsure else ""
+    counts = [row.record.dispatch.launches if row.record.dispatch else None for row in (baseline, winner)]
+    launches = f" ({counts[0]:g} launches against {counts[1]:g})" if None not in counts else ""
+    at = f" at {_shape(group.case, among)}" if len(among) > 1 else ""
+    return (
+        f"called from Python{at}, {plain(winner.variant)} is {mark}{units.ratio(whole)} as fast as "
+        f"{plain(baseline.variant)}: {units.ratio(kernels)} in kernels, {mark}{units.ratio(waiting)} in launches "
+        f"and gaps{launches}"
+    )
+
+
+def _factors(group: _Group) -> tuple[float, float, float] | None:
+    """Baseline over winner: eager time; kernels; the rest of the quotient, which is what waits between kernels.
+
+    The three are quotients of measured times, and the first is the product of the others.
+    """
+    if group.baseline is None or group.baseline is group.best.row:
+        return None
+    winner, baseline = decompose(group.best.row.record), decompose(group.baseline.record)
+    times = (winner.eager_s, winner.busy_s, baseline.eager_s, baseline.busy_s)
+    if not all(times):
+        return None
+    eager_s, busy_s, base_eager_s, base_busy_s = (float(one or 0.0) for one in times)
+    whole, kernels = base_eager_s / eager_s, base_busy_s / busy_s
+    return whole, kernels, whole / kernels
+
+
+def _sure(groups: Sequence[_Group]) -> str:
+    """In how many shapes the intervals keep the winner apart from everything else."""
+    contested = [group for group in groups if group.best.runner_up]
+    if not contested:
+        return "nothing stood beside it: one variant has a time"
+    if all(group.best.row.time is None or group.best.row.time.half_width is None for group in contested):
+        return "one replicate: no intervals, the order may be chance"
+    clear = sum(group.best.clear for group in contested)
+    if len(contested) == 1:
+        return "its interval meets no other's" if clear else "its interval meets another's: call them level"
+    where = f"in {'all' if clear == len(contested) else f'{clear} of'} {counted(len(contested), 'shape')}"
+    return f"the winner's 95 % interval meets no other's {where}"
