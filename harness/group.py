@@ -53,6 +53,7 @@ class GroupMeasurement:
     def __init__(self, group: Group, tools: Tools) -> None:
         self._group, self._tools = group, tools
         self._lanes: list[Lane] = []
+        self._layouts: dict[str, Inputs] = {}
         self._settled: set[str] = set()
         # Alike in every replicate would hide a variant that is wrong for some inputs only.
         self._seed = tools.seed + 1000 * tools.replicate
@@ -68,6 +69,7 @@ class GroupMeasurement:
         try:
             self._inputs, expected = self._shared(self._first_inputs)
             self._as_made = self._inputs.clone()
+            self._layouts["contiguous"] = self._inputs
             self._admit_all(expected)
             del expected
             checking_s = clock() - start
@@ -81,6 +83,7 @@ class GroupMeasurement:
             self._settle_all(fault.__cause__ or fault)
         finally:
             self._lanes.clear()
+            self._layouts.clear()
             gc.collect()
             self._tools.free_memory()
 
@@ -122,10 +125,21 @@ class GroupMeasurement:
             with self._guarding(lane):
                 lane.variant = self._tools.registry.variants[case.stage, case.variant](self._group.shape)
                 lane.variant.prepare(self._inputs.weights)
-                lane.call = partial(lane.variant.call, *self._inputs.activations)
+                lane.call = partial(lane.variant.call, *self._given(lane.variant).activations)
                 self._check(lane, lane.call, expected, "before")
                 self._refuse_changed_inputs()
                 self._lanes.append(lane)
+
+    def _given(self, variant: Variant) -> Inputs:
+        """The inputs in the layout that the variant declares; one that nobody else wanted is made now, untimed."""
+        if variant.arrives not in self._layouts:
+            self._layouts[variant.arrives] = self._inputs.arriving(variant.arrives)
+        return self._layouts[variant.arrives]
+
+    def _set_inputs(self) -> None:
+        """Give every layout the values as made."""
+        for inputs in self._layouts.values():
+            inputs.copy_from(self._as_made)
 
     def _check(
         self, lane: Lane, call: Callable[[], object], expected: tuple[torch.Tensor, ...], when: str
@@ -146,8 +160,8 @@ class GroupMeasurement:
     def _refuse_changed_inputs(self) -> None:
         """Called after every step that runs a variant, so that the change is laid at the right door."""
         self._restore()  # it may have left a state in which nothing can be compared, or written again
-        if not self._inputs.equals(self._as_made):
-            self._inputs.copy_from(self._as_made)
+        if not all(inputs.equals(self._as_made) for inputs in self._layouts.values()):
+            self._set_inputs()
             raise IncorrectOutput(CHANGED)
 
     def _size(self) -> None:
@@ -223,8 +237,8 @@ class GroupMeasurement:
         if not self._lanes:
             return
         fresh, expected = self._shared(self._fresh_inputs)
-        self._inputs.copy_from(fresh)
         self._as_made.copy_from(fresh)
+        self._set_inputs()
         for lane in list(self._lanes):
             self._begin(lane.case, "verify again")
             fresh.copy_from(self._as_made)  # the lane before may have spoiled them
@@ -232,7 +246,8 @@ class GroupMeasurement:
                 self._check(lane, lane.call, expected, "after")
                 if lane.replay:
                     self._check(lane, lane.replay, expected, "in its graph")
-                self._check(lane, partial(lane.variant.call, *fresh.activations), expected, "after")
+                unseen = fresh.arriving(lane.variant.arrives).activations
+                self._check(lane, partial(lane.variant.call, *unseen), expected, "after")
                 self._refuse_changed_inputs()
                 self._report(lane, Outcome.OK)
 
@@ -259,7 +274,7 @@ class GroupMeasurement:
         if is_fatal(error):
             raise ContextLost(str(error))
         self._restore()
-        self._inputs.copy_from(self._as_made)  # it may have spoiled them before it failed
+        self._set_inputs()  # it may have spoiled them before it failed
         error.__traceback__ = None  # it holds the frames, and they the tensors
         gc.collect()
         self._tools.free_memory()

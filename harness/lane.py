@@ -69,5 +69,6 @@ class Lane:
             timings=self.timings if outcome is Outcome.OK else {},
             memory=self.memory,
             verifications=tuple(self.checks),
+            arrives=self.variant.arrives if outcome is Outcome.OK else None,
             **figures(self.case),
         )

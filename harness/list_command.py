@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.plan import ASIDES
 from harness.probe import look
 from harness.request import CPU_DEFAULTS, GPU_DEFAULTS
 from variants.presets import PRESETS
@@ -25,6 +26,8 @@ STACKS = (
     f"{', '.join(CPU_DEFAULTS.stack_models)}; "
     "--n-layer, --batch and --model ask for others"
 )
+ASIDE = "*"
+"""What marks an aside."""
 
 
 def show(device: str | None, plugins: tuple[Path, ...]) -> None:
@@ -39,7 +42,12 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
         console.print(Text(f"arrives as {stage.arrives}; compared with {stage.baseline}"))
         if stage.deep:
             console.print(Text(STACKS))
-        console.print(_variants([v for v in variants if v.stage == stage.name]))
+        own = [v for v in variants if v.stage == stage.name]
+        if strided := [v.name for v in own if v.arrives == "strided"]:
+            console.print(Text(f"{stage.strided}, for {', '.join(strided)}"))
+        console.print(_variants(own))
+        if any(v.aside for v in own):
+            console.print(Text(f"{ASIDE} {ASIDES}"))
     console.print()
     console.print(Text("presets, with the weights of attention in all their layers", style="bold"))
     console.print(_presets())
@@ -49,7 +57,8 @@ def _variants(variants: list[VariantFacts]) -> Table:
     table = _table("variant", "needs", "here", "hypothesis")
     for variant in variants:
         told = variant.hypothesis or f"cannot be loaded: {variant.missing}"
-        table.add_row(*map(Text, (variant.name, variant.needs, "no" if variant.missing else "yes", told)))
+        name = f"{variant.name} {ASIDE}" if variant.aside else variant.name
+        table.add_row(*map(Text, (name, variant.needs, "no" if variant.missing else "yes", told)))
     return table
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from harness.errors import UsageError, unknown
 from harness.request import Selection, defaults_for
 from results.schema import Case, Outcome
+from variants.presets import PRESETS
 from variants.shape import Shape
 from variants.stage import STAGES
 from variants.variant import Requires
@@ -17,6 +18,12 @@ LeftOut = tuple[Case, Outcome, str]
 MOST_FLOPS = 10**18
 
 FORWARD = "forward"
+
+LESSON = PRESETS["andrea-120m"]
+"""The model that asides are measured at: all other presets ask the same of them again."""
+
+ASIDES = f"measured at {LESSON.name} in a run of all presets, and wherever --variant names it"
+"""Where a run has an aside (`Variant.aside`), in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,8 @@ class VariantFacts:
     missing: str | None
     dtypes: tuple[str, ...] | None
     plugin: bool = False
+    arrives: str = "contiguous"
+    aside: bool = False
 
     def left_out(self, shape: Shape, device: str) -> tuple[Outcome, str] | None:
         """Why this variant is not measured at this shape, or None."""
@@ -52,10 +61,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Groups to measure, and the cases left out, each with its outcome and reason. `cases` is the whole grid."""
+    """Groups to measure, and the cases left out, each with its outcome and reason. `cases` is the whole grid.
+
+    `asides` names the variants that some of its shapes go without: they were not asked for by name.
+    """
 
     groups: tuple[Group, ...]
     left_out: tuple[LeftOut, ...]
+    asides: tuple[str, ...] = ()
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -81,17 +94,27 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
     chosen = _choose(selection, variants)
     defaults = defaults_for(device)
     groups, left_out = [], []
+    asides: dict[str, None] = {}
     for stage in STAGES:
         of_stage = [v for v in chosen if v.stage == stage]
         for shape in selection.shapes(defaults, stage) if of_stage else ():
             _refuse_absurd(stage, shape, environment)
-            refusals = {v.name: v.left_out(shape, device) for v in of_stage}
-            cases = {v.name: case_of(stage, v.name, shape) for v in of_stage}
+            asides |= {v.name: None for v in of_stage if _is_aside(v, selection, shape)}
+            wanted = [v for v in of_stage if not _is_aside(v, selection, shape)]
+            refusals = {v.name: v.left_out(shape, device) for v in wanted}
+            cases = {v.name: case_of(stage, v.name, shape) for v in wanted}
             left_out += [(cases[name], *refusal) for name, refusal in refusals.items() if refusal]
             measured = tuple(case for name, case in cases.items() if not refusals[name])
             if measured:
                 groups.append(Group(stage, shape, measured))
-    return Plan(tuple(groups), tuple(left_out))
+    return Plan(tuple(groups), tuple(left_out), tuple(asides))
+
+
+def _is_aside(variant: VariantFacts, selection: Selection, shape: Shape) -> bool:
+    """Whether this shape goes without the variant: nobody named it, nor is it the lesson's model among all presets."""
+    chosen_sizes = selection.models or selection.d_model or selection.n_head or selection.head_dim
+    is_lesson = (shape.d_model, shape.n_head) == (LESSON.d_model, LESSON.n_head)
+    return variant.aside and not selection.variants and bool(chosen_sizes or not is_lesson)
 
 
 def leave_out(

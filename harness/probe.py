@@ -96,6 +96,8 @@ def describe(registry: Registry, machine: Machine, plugins: Sequence[Path] = ())
             missing=variant.requires.missing(machine),
             dtypes=variant.requires.dtypes,
             plugin=registry.files[stage, name] in plugins,
+            arrives=variant.arrives,
+            aside=variant.aside,
         )
         for (stage, name), variant in registry.variants.items()
     ]

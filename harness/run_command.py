@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import INTERRUPTED, HeadbenchError, UsageError, unknown
 from harness.new_run import new_manifest, new_run_id, store_left_out
-from harness.plan import LeftOut, Plan, figures, leave_out, make_plan
+from harness.plan import ASIDES, LeftOut, Plan, figures, leave_out, make_plan
 from harness.plugins import changed_plugin, remember
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
@@ -89,6 +89,8 @@ def dry_run(options: Options) -> int:
     for reason in dict.fromkeys(f"{outcome.value}: {reason}" for _, outcome, reason in plan.left_out):
         left = sorted({c.variant for c, o, r in plan.left_out if f"{o.value}: {r}" == reason})
         print(f"  left out, {reason}: {', '.join(left)}")
+    if plan.asides:
+        print(f"  {ASIDES}: {', '.join(plan.asides)}")
     return 0
 
 

@@ -25,7 +25,7 @@ def warm_call(case: Case, shape: Shape, inputs: Inputs, registry: Registry, stat
     state.restore(shape.dtype)
     variant = registry.variants[case.stage, case.variant](shape)
     variant.prepare(inputs.weights)
-    call = partial(variant.call, *inputs.activations)
+    call = partial(variant.call, *inputs.arriving(variant.arrives).activations)
     for _ in range(WARM_UP_CALLS):
         call()
     state.restore(shape.dtype)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from reports import units
 from reports.text import listing, plain, shorten
 from results.peaks import peak_bytes_per_s, peak_flops_per_s, why_no_copy, why_no_peak
-from results.schema import MODES, THROTTLED, Outcome
+from results.schema import MODES, STRIDED, THROTTLED, Outcome
 from results.tensor_use import ACTIVE, asked, why_not
 
 if TYPE_CHECKING:
@@ -71,7 +71,13 @@ def remarks_of(rows: Sequence[Standing]) -> tuple[Remark, ...]:
         about.setdefault((FROM_RUN, row.record.run_id), []).append(row.variant)
     ok = [row for row in rows if row.outcome is Outcome.OK]
     for row in ok:
-        for said in (*_times(row), *_floors(row.record), *_comparisons(row, mixed), *_sensors(row)):
+        for said in (
+            *_arrival(row.record),
+            *_times(row),
+            *_floors(row.record),
+            *_comparisons(row, mixed),
+            *_sensors(row),
+        ):
             about.setdefault(said, []).append(row.variant)
     everyone = {row.variant for row in ok}
     return tuple(
@@ -129,6 +135,12 @@ def _wrong(row: Standing) -> Iterator[tuple[str, str]]:
         yield absence(row)[1:]
     if row.implausible:
         yield IMPLAUSIBLE, row.implausible
+
+
+def _arrival(record: Record) -> Iterator[tuple[str, str]]:
+    """What a case is spared that others of its group may pay."""
+    if record.arrives == STRIDED:
+        yield "arrives strided", "its activations are given as strided views of one buffer, arranged untimed"
 
 
 def _times(row: Standing) -> Iterator[tuple[str, str]]:

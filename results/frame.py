@@ -25,6 +25,7 @@ _SHARES = ("tensor_active_percent", "sm_active_percent", "occupancy_percent", "d
 
 RECORD_COLUMNS = {
     **IDENTITY_COLUMNS,
+    "arrives": "str",
     "outcome": "str",
     "reason": "str",
     **{f"{mode}{bound}_s": "float64" for mode in MODES for bound in ("", "_low", "_high")},
@@ -75,8 +76,9 @@ RECORD_COLUMNS = {
     "flags": "str",
     "run_id": "str",
 }
-"""A case's columns. `time_s` is in its group's headline mode, named by `mode` where the case has it.
+"""A case's columns. `arrives` is the layout its activations were given in: `contiguous`, or `strided`.
 
+`time_s` is in its group's headline mode, named by `mode` where the case has it.
 `precision` to `floor_s`, the rates, `speedup`, the clock and `samples` are of that mode too. `sustained_s` is the
 time per call of the NVML window, at the clock that it settled to. `launch_overhead_s` is eager − graph, `gaps_s`
 graph − busy, each negative where the two are not known well enough. `kernels` are the names of what a call runs,
@@ -150,6 +152,7 @@ def _row(standing: Standing) -> dict[str, Any]:
     sampling = record.sampling[standing.mode] if time and standing.mode else None
     return {
         **_identity(record.case),
+        "arrives": record.arrives,
         "outcome": record.outcome,
         "reason": record.reason,
         **_times(record),

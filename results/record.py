@@ -60,7 +60,7 @@ class Record:
     `sampling` has the modes of `estimates`. `memory` holds the largest peak delta of all replicates,
     `verifications` the worst check of each moment (before, after), `flags` every flag that samples carry in
     any mode, `sm_clock_mhz` the median over blocks of the first mode of `MODES` that knows it. `replicates` counts the
-    trials that were ok.
+    trials that were ok. `arrives` is the layout its activations arrive in, None where the trials do not know.
     """
 
     case: Case
@@ -82,6 +82,7 @@ class Record:
     replicates: int
     sm_clock_mhz: float | None
     flags: tuple[str, ...]
+    arrives: str | None = None
 
     @property
     def moves_only(self) -> bool:
@@ -146,6 +147,7 @@ def _record(run_id: str, case: Case, trials: Sequence[Trial], seen: Sequence[Obs
         replicates=sum(trial.outcome is Outcome.OK for trial in trials),
         sm_clock_mhz=_sm_clock(of_mode),
         flags=_flags(of_mode),
+        arrives=next((trial.arrives for trial in reversed(trials) if trial.arrives), None),
     )
 
 

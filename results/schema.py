@@ -6,7 +6,8 @@ History:
        dispatched are new; power, temperature and clock-event reasons of every block; warm-ups of any number.
     3  hardware counters: `gpm` and `counters` of an observation; the window's energy, scope, how it was fed and
        what each missing value lacks; ceilings, a line of their own in trials.jsonl.
-    4  `n_layer` of a case, 1 unless it is a stack's; the stages `split`, which has no FLOPs, and `stack`.
+    4  `n_layer` of a case, 1 unless it is a stack's; the stages `split`, which has no FLOPs, and `stack`. A trial says
+       how its activations arrive.
 
 Every stored number's name ends in its unit. A value that was not measured is None beside a reason in words,
 never 0. Samples are stored in the order they were taken and none is ever removed; statistics are derived.
@@ -28,6 +29,10 @@ MODES = ("isolated", "eager", "graph")
 
 THROTTLED = "throttled"
 """The flag of a sample whose block ran at a clock clearly below the highest of its series."""
+
+
+STRIDED = "strided"
+"""How a trial's activations arrive that are views of one buffer."""
 
 
 class Outcome(StrEnum):
@@ -189,7 +194,8 @@ class Verification:
 class Trial(Stored):
     """One case in one replicate: the unit that is appended and synced.
 
-    `utilisation` is what schema 1 kept here; since schema 2 it is an observation's.
+    `utilisation` is what schema 1 kept here; since schema 2 it is an observation's. `arrives` is the layout that the
+    variant was given its activations in: `contiguous`, or `strided` views of one buffer; None is not known.
 
     Raises:
         ValueError: an outcome other than ok has times or lacks its reason, or a timing mode is unknown.
@@ -208,6 +214,7 @@ class Trial(Stored):
     memory: Memory | None = None
     utilisation: Utilisation | None = None
     verifications: tuple[Verification, ...] = ()
+    arrives: str | None = None
 
     def __post_init__(self) -> None:
         if self.outcome is not Outcome.OK and self.timings:

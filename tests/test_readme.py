@@ -100,7 +100,11 @@ def test_what_can_be_looked_at_without_a_gpu_can_be(command, tmp_path):
 
 def test_the_answer_is_the_recorded_runs():
     frame = results.read(REFERENCE).frame()
-    frame = frame[(frame.d_model == 768) & (frame["mode"] == "isolated")].set_index(["stage", "batch", "variant"]).sort_index()
+    frame = (
+        frame[(frame.d_model == 768) & (frame["mode"] == "isolated")]
+        .set_index(["stage", "batch", "variant"])
+        .sort_index()
+    )
     rows = re.findall(
         r"^\| `(.*)` \| `(.*)` \| `(.*)` \| (.*) × \| (.*) × \|$", marked("answer"), flags=re.MULTILINE
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from variants.inputs import blank_activations
 from variants.variant import Requires, Variant
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ class Graphed(Variant):
     def prepare(self, weights: Weights) -> None:
         """Arrange the weights as the other variant does, and capture its call."""
         super().prepare(weights)
-        shape, like = self.shape, weights.w_q
-        size = (shape.batch, shape.seq_len, shape.d_model)
-        self.x = torch.zeros(size, dtype=like.dtype, device=like.device)
+        (self.x,) = blank_activations(self.stage, self.shape, self.arrives, weights.w_q.device)
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):

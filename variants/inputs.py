@@ -59,6 +59,10 @@ class Inputs:
         """Activations, then W_Q, W_K, W_V and W_O of every layer."""
         return *self.activations, *self.weights.tensors()
 
+    def arriving(self, arrives: str) -> Inputs:
+        """The same values, the activations in the layout that a variant declares, in new storage unless contiguous."""
+        return self if arrives == "contiguous" else replace(self, activations=strided(self.activations))
+
     def clone(self) -> Inputs:
         """The same values in storage of their own."""
         layers = [
@@ -112,6 +116,14 @@ def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device)
     Raises:
         ValueError: the stage is unknown.
     """
+    generator = _generator(seed, _ACTIVATION_STREAM, device)
+    dtype = torch_dtype(shape.dtype)
+    return tuple(
+        torch.randn(size, generator=generator, dtype=dtype, device=device) for size in _sizes(stage, shape)
+    )
+
+
+def _sizes(stage: str, shape: Shape) -> tuple[tuple[int, ...], ...]:
     heads = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
     features = (shape.batch, shape.seq_len, shape.d_model)
     projected = (shape.batch, shape.seq_len, 3, shape.n_head, shape.head_dim)
@@ -125,9 +137,30 @@ def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device)
     }
     if stage not in sizes:
         raise ValueError(f"stage {stage!r} has no inputs: {', '.join(sizes)} have")
-    generator = _generator(seed, _ACTIVATION_STREAM, device)
-    dtype = torch_dtype(shape.dtype)
-    return tuple(torch.randn(size, generator=generator, dtype=dtype, device=device) for size in sizes[stage])
+    return sizes[stage]
+
+
+def blank_activations(
+    stage: str, shape: Shape, arrives: str, device: torch.device
+) -> tuple[torch.Tensor, ...]:
+    """Zeros of the sizes and strides that `call` will see, for a `prepare` that must call once."""
+    zeros = tuple(
+        torch.zeros(size, dtype=torch_dtype(shape.dtype), device=device) for size in _sizes(stage, shape)
+    )
+    return zeros if arrives == "contiguous" else strided(zeros)
+
+
+def strided(activations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Tensors [batch, n_head, seq_len, head_dim] as views of one buffer [batch, seq_len, tensors, n_head, head_dim].
+
+    So one fused projection leaves them: a head is a stride, and so is which of Q, K and V it is of.
+    """
+    batch, n_head, seq_len, head_dim = activations[0].shape
+    buffer = activations[0].new_empty(batch, seq_len, len(activations), n_head, head_dim)
+    views = tuple(one.transpose(1, 2) for one in buffer.unbind(2))
+    for view, values in zip(views, activations, strict=True):
+        view.copy_(values)
+    return views
 
 
 def _layer(shape: Shape, w_o_scale: float, generator: torch.Generator, device: torch.device) -> Weights:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from variants.stage import STAGES
-from variants.variant import Requires, Variant
+from variants.variant import ARRIVALS, Requires, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,6 +177,11 @@ def _fault_of(variant: type[Variant]) -> str | None:
     if not isinstance(stage, str) or stage not in STAGES:
         near = get_close_matches(str(stage), STAGES) or list(STAGES)
         return f"has the stage {stage!r}, which does not exist: {' or '.join(near)} would do"
+    if variant.arrives not in ARRIVALS or (variant.arrives == "strided" and STAGES[stage].strided is None):
+        return (
+            f"has arrives {variant.arrives!r}: {' or '.join(ARRIVALS)} would do, and strided in "
+            f"{' and '.join(name for name, one in STAGES.items() if one.strided)} alone"
+        )
     if variant.call is Variant.call:
         return "has no `call`: it must define `call(self, ...)`, which computes the stage's output"
     if not isinstance(variant.requires, Requires):

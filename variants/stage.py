@@ -20,7 +20,8 @@ class Stage:
 
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
-    the timed call, alike for all variants of the stage. `deep` says that `n_layer` is a size of it.
+    the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
+    `deep` says that `n_layer` is a size of it.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Stage:
     parameters: Formula
     activations_in: int
     activations_out: int
+    strided: str | None = None
     deep: bool = False
 
     def least_bytes(self, shape: Shape) -> int:
@@ -71,6 +73,7 @@ STAGES = {
             parameters=work.no_parameters,
             activations_in=3,
             activations_out=1,
+            strided="Q, K, V as views of one buffer [batch, seq_len, 3, n_head, head_dim]",
         ),
         Stage(
             name="output",
@@ -81,6 +84,7 @@ STAGES = {
             parameters=work.output_parameters,
             activations_in=1,
             activations_out=1,
+            strided="O as a view of a buffer [batch, seq_len, n_head, head_dim]",
         ),
         Stage(
             name="sublayer",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from variants.shape import canonical_dtype
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
 
     from variants.inputs import Weights
     from variants.shape import Shape
+
+
+ARRIVALS = ("contiguous", "strided")
+"""How activations can arrive: each tensor contiguous, or all as strided views of one buffer (`Stage.strided`)."""
 
 
 class Unsupported(Exception):
@@ -30,6 +36,8 @@ class Machine:
 class Requires:
     """What a variant needs before it can run at all; None asks for nothing.
 
+    `package` is an installed distribution as pip is asked for it, extras and all.
+
     Raises:
         ValueError: a need that no machine could meet.
     """
@@ -37,6 +45,7 @@ class Requires:
     device: str | None = None
     capability: tuple[int, int] | None = None
     dtypes: tuple[str, ...] | None = None
+    package: str | None = None
 
     def __post_init__(self) -> None:
         if self.device not in (None, "cpu", "cuda"):
@@ -59,6 +68,8 @@ class Requires:
         if self.capability is not None and (machine.capability or (0, 0)) < self.capability:
             needed, present = _version(self.capability), _version(machine.capability)
             return f"needs compute capability {needed}, this GPU has {present}"
+        if self.package is not None and not _is_installed(self.package):
+            return f"needs a package that is not installed: pip install {shlex.quote(self.package)}"
         return None
 
     def refuses(self, dtype: str) -> str | None:
@@ -75,6 +86,8 @@ class Requires:
             needs.append(f"capability ≥ {_version(self.capability)}")
         if self.dtypes:
             needs.append("/".join(self.dtypes))
+        if self.package:
+            needs.append(self.package)
         return ", ".join(needs) or "nothing"
 
 
@@ -83,11 +96,17 @@ class Variant:
 
     The class docstring's first line is the hypothesis: why this layout might be faster or slower.
     A variant's life: built with a shape, `prepare` once (untimed), `call` many times (timed).
+
+    `arrives`, one of `ARRIVALS`, is the layout that it is given its activations in; arranging them so is not timed,
+    and its record says so. An `aside` answers one question beside the ranking: a run measures it at the lesson's
+    model alone, unless it is named.
     """
 
     stage: ClassVar[str]
     name: ClassVar[str]
     requires: ClassVar[Requires] = Requires()
+    arrives: ClassVar[str] = "contiguous"
+    aside: ClassVar[bool] = False
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -121,6 +140,14 @@ class Variant:
 
 def _version(capability: tuple[int, int] | None) -> str:
     return f"{capability[0]}.{capability[1]}" if capability else "none"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package.partition("[")[0])
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _is_version(capability: object) -> bool:

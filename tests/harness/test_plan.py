@@ -17,8 +17,8 @@ from variants.shape import Shape
 from variants.stage import STAGES
 
 
-def facts(stage, name, missing=None, dtypes=None):
-    return VariantFacts(stage, name, "fast", "nothing", missing, dtypes)
+def facts(stage, name, missing=None, dtypes=None, *, aside=False):
+    return VariantFacts(stage, name, "fast", "nothing", missing, dtypes, aside=aside)
 
 
 VARIANTS = [
@@ -67,6 +67,30 @@ def reasons(of):
 def test_everything_is_every_variant_at_every_default_shape(environment):
     per_shape = len(VARIANTS)
     assert len(plan(environment).cases) == per_shape * (4 if environment is CPU else 8)
+
+
+ASIDE = facts("attention", "sdpa_strided", aside=True)
+
+
+def test_among_all_presets_an_aside_is_measured_at_the_lessons_model_alone():
+    found = plan(GPU, [*VARIANTS, ASIDE], stages=("attention",))
+    places = [(case.d_model, case.n_head, case.batch) for case in found.cases if case.variant == ASIDE.name]
+    assert places == [(768, 12, 1), (768, 12, 32)]
+    assert found.asides == (ASIDE.name,)
+
+
+@pytest.mark.parametrize("sizes", [{"models": ("andrea-120m",)}, {"head_dim": (64,)}, {"d_model": (768,)}])
+def test_where_sizes_are_chosen_an_aside_must_be_named(sizes):
+    found = plan(GPU, [*VARIANTS, ASIDE], stages=("attention",), **sizes)
+    assert ASIDE.name not in {case.variant for case in found.cases}
+    assert found.asides == (ASIDE.name,)
+    named = plan(GPU, [*VARIANTS, ASIDE], stages=("attention",), variants=("sdpa", ASIDE.name), **sizes)
+    assert [case.variant for case in named.cases] == ["sdpa", ASIDE.name] * 2, "at both batches"
+    assert named.asides == ()
+
+
+def test_a_stage_whose_only_variant_is_an_aside_has_no_group_elsewhere():
+    assert plan(found=[ASIDE], models=("andrea-12m",)).groups == ()
 
 
 def test_a_case_left_out_keeps_its_place_in_the_grid_with_its_outcome_and_reason():

@@ -149,3 +149,15 @@ def test_the_markdown_tells_of_doubts_as_loudly() -> None:
     assert "2 cases · 2 ok · 1 implausibly fast" in text
     assert "**NOT RANKED, too fast to be true:**" in text
     assert "- implausible: does_nothing in qkv: faster than the datasheet's peak allows" in text
+
+
+def test_a_case_whose_activations_arrive_strided_says_so_and_others_do_not() -> None:
+    trials = [
+        builders.trial(builders.case(name, stage="attention"), arrives=arrives)
+        for name, arrives in (("sdpa", "contiguous"), ("sdpa_strided", "strided"), ("older", None))
+    ]
+    report = content.from_run(runs.run(trials, replicates=1))
+    found = [
+        remark for group in report.groups for remark in group.remarks if remark.kind == "arrives strided"
+    ]
+    assert [remark.variants for remark in found] == [("sdpa_strided",)]

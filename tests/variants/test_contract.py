@@ -18,11 +18,9 @@ from variants.variant import Machine, Unsupported, Variant
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 VARIANTS = discover().variants
 HEAD_DIMS = (8, 32, 72)
+COMPILED = ("compiled", "flex")
+"""A compiler takes seconds for every shape."""
 N_HEAD = 3
-
-
-def tensors(inputs: Inputs) -> list[torch.Tensor]:
-    return list(inputs.tensors())
 
 
 def prepared(variant: type[Variant], shape: Shape, inputs: Inputs) -> Variant:
@@ -37,14 +35,18 @@ def prepared(variant: type[Variant], shape: Shape, inputs: Inputs) -> Variant:
     except Unsupported as reason:
         if len(str(reason).splitlines()) != 1:
             pytest.fail(f"{variant.name} is unsupported without a reason of one line: {str(reason)!r}")
+        if variant.name in COMPILED and str(reason).startswith("torch.compile fails"):
+            pytest.skip(f"{variant_id(variant)}: {reason}")  # as where there is no compiler
         raise
     return own
 
 
 def verify(own: Variant, shape: Shape, inputs: Inputs, when: str) -> None:
     right = reference(own.stage, shape, inputs)
+    given = inputs.arriving(own.arrives)
     poison(shape, inputs.activations[0].device)
-    outputs = own.canonical(own.call(*inputs.activations))
+    outputs = own.canonical(own.call(*given.activations))
+    assert given.equals(inputs), f"it changes its inputs or weights at {shape}"
     check = compare(outputs, right, shape.dtype, when, shape.n_layer)
     assert check.passed, f"{own.stage}/{own.name} at {shape}: {explain(check)}"
 
@@ -52,11 +54,11 @@ def verify(own: Variant, shape: Shape, inputs: Inputs, when: str) -> None:
 def check_contract(variant: type[Variant], shape: Shape, device: torch.device) -> None:
     """A right output, inputs left alone, and a right output again for other inputs in new storage."""
     inputs = make_inputs(variant.stage, shape, 1, device)
-    kept = [t.clone() for t in tensors(inputs)]
+    kept = inputs.clone()
     with torch.inference_mode():
         own = prepared(variant, shape, inputs)
         verify(own, shape, inputs, "before")
-        assert all(map(torch.equal, tensors(inputs), kept)), f"it changes its inputs or weights at {shape}"
+        assert inputs.equals(kept), f"it changes its inputs or weights at {shape}"
         fresh = Inputs(fresh_activations(variant.stage, shape, 2, device), inputs.weights)
         verify(own, shape, fresh, "after")
 
@@ -69,6 +71,8 @@ def check_odd_shapes(variant: type[Variant], head_dim: int, dtype: str, device: 
         pytest.skip(f"{variant_id(variant)} {left_out}")
     reasons = []
     sizes = list(product((1, 7, 129), (1, 3), (True, False)))
+    if variant.name in COMPILED:
+        sizes = [(129, 3, head_dim != 32)]
     for seq_len, batch, causal in sizes:
         try:
             shape = Shape(batch, seq_len, N_HEAD * head_dim, N_HEAD, causal, dtype, depth(variant))
@@ -111,7 +115,7 @@ def test_on_a_gpu_every_variant_is_right_and_leaves_its_inputs_alone(variant, he
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 @pytest.mark.parametrize("n_head", [1, 2])
 def test_one_head_and_an_even_number_of_heads_are_right_too(variant, n_head):
-    shape = Shape(2, 5, 16 * n_head, n_head, n_layer=depth(variant))
+    shape = Shape(2, 5, 24 * n_head, n_head, n_layer=depth(variant))
     inputs = make_inputs(variant.stage, shape, 1, CPU)
     with torch.inference_mode():
         verify(prepared(variant, shape, inputs), shape, inputs, "before")
@@ -119,7 +123,7 @@ def test_one_head_and_an_even_number_of_heads_are_right_too(variant, n_head):
 
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_calls_that_alternate_between_inputs_do_not_disturb_each_other(variant):
-    shape = Shape(2, 9, 24, 3, n_layer=depth(variant))
+    shape = Shape(2, 9, 72, 3, n_layer=depth(variant))
     first = make_inputs(variant.stage, shape, 1, CPU)
     second = Inputs(fresh_activations(variant.stage, shape, 2, CPU), first.weights)
     with torch.inference_mode():
@@ -130,7 +134,7 @@ def test_calls_that_alternate_between_inputs_do_not_disturb_each_other(variant):
 
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_two_variants_of_one_class_do_not_share_weights(variant):
-    shape = Shape(1, 5, 24, 3, n_layer=depth(variant))
+    shape = Shape(1, 5, 72, 3, n_layer=depth(variant))
     one, other = (make_inputs(variant.stage, shape, seed, CPU) for seed in (1, 2))
     with torch.inference_mode():
         own = prepared(variant, shape, one)
@@ -141,11 +145,11 @@ def test_two_variants_of_one_class_do_not_share_weights(variant):
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_canonical_only_rearranges_what_call_gave(variant):
     """It must not compute, or it would hide from the clock what a caller pays."""
-    shape = Shape(2, 5, 24, 3, n_layer=depth(variant))
+    shape = Shape(2, 5, 72, 3, n_layer=depth(variant))
     inputs = make_inputs(variant.stage, shape, 1, CPU)
     with torch.inference_mode():
         own = prepared(variant, shape, inputs)
-        output = own.call(*inputs.activations)
+        output = own.call(*inputs.arriving(own.arrives).activations)
         given = torch.cat([t.flatten() for t in leaves(output)])
         canonical = own.canonical(output)
     assert [tuple(t.shape) for t in canonical] == [

@@ -220,6 +220,18 @@ def test_a_broken_built_in_file_is_reported_and_stops_nothing(plugin, tmp_path, 
     sys.modules.pop("variants.qkv.broken_layout", None)
 
 
+@pytest.mark.parametrize("arrives", ["transposed", 1])
+def test_a_layout_that_nobody_arranges_is_refused_by_name(plugin, arrives):
+    with pytest.raises(PluginError, match=f"has arrives {arrives!r}: contiguous or strided would do"):
+        discover([plugin(GOOD + f"    arrives = {arrives!r}\n")])
+
+
+def test_a_stage_without_heads_to_stride_over_says_which_have_them(plugin):
+    text = GOOD.replace('"output"', '"qkv"') + '    arrives = "strided"\n'
+    with pytest.raises(PluginError, match="strided in attention and output alone"):
+        discover([plugin(text)])
+
+
 def install(monkeypatch, *points: tuple[str, str]) -> None:
     found = [EntryPoint(name, value, module.ENTRY_POINT_GROUP) for name, value in points]
     monkeypatch.setattr(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, ClassVar
 
-import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
+from variants.inputs import blank_activations
 from variants.variant import Unsupported, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from variants.inputs import Weights
 
@@ -36,13 +38,11 @@ class ForcedSdpa(Variant):
         Raises:
             Unsupported: it does not; the message gives PyTorch's own reasons.
         """
-        shape = self.shape
-        size = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
-        dummy = torch.zeros(size, dtype=weights.w_q.dtype, device=weights.w_q.device)
+        blank = blank_activations(self.stage, self.shape, self.arrives, weights.w_q.device)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self.call(dummy, dummy, dummy)
+                self.call(*blank)
             except RuntimeError as error:
                 if not any(refusal in str(error) for refusal in _REFUSALS):
                     raise
