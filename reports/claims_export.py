@@ -6,35 +6,31 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from reports.claims import METHOD, from_findings
-from reports.markdown import bullets, escape, page, table
+from reports.markdown import escape, joined, table
+from reports.markdown_page import LIMIT, Block, Page
 from results.claims.claim import CONFIDENCE
 from results.codec import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from reports.claims import Told
     from results.claims.claim import Part
     from results.claims.judging import Finding
 
 
-def to_markdown(findings: Sequence[Finding], where: str, notes: Sequence[str] = ()) -> str:
+def to_markdown(
+    findings: Sequence[Finding], where: str, notes: Sequence[str] = (), limit: int = LIMIT
+) -> str:
     """The table, then each claim with its two sentences, its statements and the command that measures it."""
     claims = from_findings(findings, where, notes)
-    parts = [
-        f"**{escape(claims.title)}**",
-        escape(METHOD),
-        bullets(map(escape, claims.notes)),
-        table(claims.table),
-    ]
-    for told in claims.told:
-        parts += [
-            f"### {told.id}: {told.judgement}",
-            f"> {escape(told.words)}",
-            escape(" ".join(told.sentences)),
-            table(told.statements),
-            f"Measure it: {escape(told.command)}",
-        ]
-    return page(parts)
+    page = Page(limit, "--json has all of it")
+    page.say(f"**{escape(claims.title)}**")
+    page.say(escape(METHOD))
+    page.most([f"- {escape(note)}" for note in claims.notes], 0, "notes")
+    page.most(table(claims.table).split("\n"), 2, "claims")
+    page.blocks([_block(told) for told in claims.told], "claims", "statements")
+    return page.text
 
 
 def to_json(findings: Sequence[Finding], where: str, notes: Sequence[str] = ()) -> str:
@@ -53,6 +49,17 @@ WRITERS: dict[str, Callable[[Sequence[Finding], str, Sequence[str]], str]] = {
     "json": to_json,
 }
 """What can be written to stdout, by the name of its option."""
+
+
+def _block(told: Told) -> Block:
+    parts = (
+        f"### {told.id}: {told.judgement}",
+        f"> {escape(told.words)}",
+        escape(" ".join(told.sentences)),
+        table(told.statements),
+        f"Measure it: {escape(told.command)}",
+    )
+    return Block(joined(parts), rows=len(told.statements.lines))
 
 
 def _claim(finding: Finding) -> dict[str, Any]:

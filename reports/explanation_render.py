@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from reports.explanation import METHOD, explained
 from reports.layout import fit, lines
-from reports.markdown import bullets, escape, page, table
+from reports.markdown import bullets, escape, joined, table
+from reports.markdown_page import LIMIT, Block, Page
 from reports.printer import Printer
 from results.codec import encode
 from results.explanation import why_no_time
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from reports.explanation import Explained
     from results.explanation import Explanation
     from results.ranking import Standing
 
@@ -39,13 +41,17 @@ def render(shapes: Sequence[Sides], console: Console) -> None:
             out.wrapped(line, "dim", label="  ")
 
 
-def to_markdown(shapes: Sequence[Sides]) -> str:
-    """The same as GitHub Markdown."""
-    parts = [escape(METHOD)]
-    for sides in shapes:
-        of = explained(sides)
-        parts += [f"### {escape(of.title)}", table(of.grid), bullets(map(escape, (*of.beside, *of.reasons)))]
-    return page(parts)
+def to_markdown(shapes: Sequence[Sides], limit: int = LIMIT) -> str:
+    """The same as GitHub Markdown, as many shapes as a comment holds."""
+    page = Page(limit, "--json has all of it")
+    page.say(escape(METHOD))
+    page.blocks([_block(explained(sides)) for sides in shapes], "shapes", "bars")
+    return page.text
+
+
+def _block(of: Explained) -> Block:
+    told = bullets(map(escape, (*of.beside, *of.reasons)))
+    return Block(joined([f"### {escape(of.title)}", table(of.grid), told]), rows=len(of.grid.lines))
 
 
 def to_json(shapes: Sequence[Sides]) -> str:

@@ -24,13 +24,8 @@ _STRIKING = re.compile(r"(?<!\S)~(?=\d)|(~)")
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 
 
-def page(parts: Iterable[str]) -> str:
-    """The parts that are not empty, with a blank line between them."""
-    return joined(parts) + "\n"
-
-
 def joined(parts: Iterable[str]) -> str:
-    """The same without an end of line."""
+    """The parts that are not empty, with a blank line between them."""
     return "\n\n".join(part for part in parts if part)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
+import results
 from harness import explain_command
 from harness.errors import UsageError
+from reports.explanation_render import to_markdown
+from results.explanation import explain
 from results.schema import Outcome
 from tests.harness.commands import headbench
 from tests.results import builders
@@ -40,6 +44,14 @@ def test_markdown_has_a_table_for_each_shape(capsys) -> None:
     page = capsys.readouterr().out
     assert page.count("### attention forward") == 3
     assert "| eager call |" in page
+
+
+def test_markdown_ends_where_a_comment_does_and_says_what_is_left_out() -> None:
+    run = results.read(DEFAULT)
+    rows = [row for row in run.standings() if row.record.case.stage == "attention"]
+    page = to_markdown([[(row, explain(row))] for row in rows * 3], limit=20_000)
+    assert len(page.encode()) <= 20_000
+    assert re.search(r"\d+ of 216 shapes, with [\d,]+ of [\d,]+ bars, left out", page)
 
 
 @pytest.mark.parametrize(

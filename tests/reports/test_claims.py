@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 
 from reports.claims import found, from_findings
 from reports.claims_export import to_json, to_markdown
 from reports.claims_terminal import render
+from reports.markdown_page import LIMIT
 from reports.terminal import new_console
 from results.claims.claim import Answer, Claim, Number, Part, Unit
 from results.claims.judging import Finding, judgement_of
@@ -93,6 +95,14 @@ def test_few_claims_are_shown_with_every_statement_and_many_with_two_sentences()
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     lines = shown(EVERY, width).splitlines()
     assert max(len(line) for line in lines if "measure it:" not in line) <= width
+
+
+def test_markdown_ends_where_a_comment_does_and_says_what_is_left_out() -> None:
+    page = to_markdown(EVERY * 60, "a-run", ["a note"])
+    assert len(page.encode()) <= LIMIT
+    assert re.search(
+        r"[\d,]+ of 360 claims, with [\d,]+ of 720 statements, left out: .* --json has all of it", page
+    )
 
 
 def test_markdown_escapes_what_acts_and_holds_every_statement() -> None:

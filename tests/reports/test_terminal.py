@@ -266,8 +266,9 @@ def test_colour_changes_nothing_but_colour() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()) == runs.rendered(hostile_run())
 
 
-def test_importing_the_terminal_report_imports_neither_pandas_nor_torch() -> None:
-    code = "import sys, reports.terminal; print({'pandas', 'torch', 'scipy'} & set(sys.modules))"
+def test_importing_the_terminal_report_imports_neither_pandas_nor_torch_nor_a_renderer() -> None:
+    heavy = {"pandas", "torch", "scipy", "altair", "vl_convert"}
+    code = f"import sys, reports.terminal; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
