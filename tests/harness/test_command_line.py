@@ -226,7 +226,10 @@ def test_help_imports_nothing_heavy(command):
     assert imported_by(*command.split(), "--help") == []
 
 
-SELECTORS = "--all --stage --variant --model --head-dim --n-head --d-model --n-layer --batch --seq-len --mask --dtype --device"
+SELECTORS = (
+    "--all --stage --variant --model --head-dim --n-head --d-model --n-layer --batch --seq-len --mask --dtype "
+    "--device"
+)
 MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --help"
 
 
