@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from harness.plan import VariantFacts
 
 STACKS = (
-    f"by default each model's own depth at batch {GPU_DEFAULTS.batch[0]}, on a CPU only "
-    f"{', '.join(CPU_DEFAULTS.stack_models)}; "
-    "--n-layer, --batch and --model ask for others"
+    f"by default {', '.join(GPU_DEFAULTS.stack_models)} at batch {GPU_DEFAULTS.batch[0]} on a GPU, "
+    f"{', '.join(CPU_DEFAULTS.stack_models)} on a CPU; --model, --n-layer and --batch ask for others"
 )
 ASIDE = "*"
 """What marks an aside."""

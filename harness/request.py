@@ -26,7 +26,7 @@ MOST_SHAPES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a device measures when the user does not say. A stack has the first batch alone, and models of its own."""
+    """What a device measures when the user does not say. Of stacks: the first batch, and models of their own."""
 
     batch: tuple[int, ...]
     seq_len: tuple[int, ...]
@@ -35,11 +35,11 @@ class Defaults:
     budget_s: float
 
 
-GPU_DEFAULTS = Defaults((1, 32), (1024,), ("bf16",), tuple(PRESETS), budget_s=300.0)
-CPU_DEFAULTS = Defaults((1,), (256,), ("fp32",), ("andrea-12m",), budget_s=75.0)
-"""Deeper and wider stacks take a CPU seconds a call, and so would 32 sequences at once a GPU, head by head."""
-QUICK_BUDGET_S = 8.0
 QUICK_MODEL = "andrea-120m"
+GPU_DEFAULTS = Defaults((1, 32), (1024,), ("bf16",), (QUICK_MODEL,), budget_s=300.0)
+CPU_DEFAULTS = Defaults((1,), (256,), ("fp32",), ("andrea-12m",), budget_s=75.0)
+"""A stack takes n_layer times as long as its layers, which tell most of it: one model is enough by default."""
+QUICK_BUDGET_S = 8.0
 REPLICATES = 3
 SILENCE_S = 60.0
 

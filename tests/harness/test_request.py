@@ -129,7 +129,10 @@ def stacks(defaults=CPU_DEFAULTS, **asked) -> list[tuple[int, int, int]]:
 
 
 def test_a_stack_has_the_depth_of_its_model_and_the_first_batch_alone():
-    assert stacks(GPU_DEFAULTS) == [(p.d_model, 1, p.n_layer) for p in PRESETS.values()]
+    assert stacks(GPU_DEFAULTS) == [(768, 1, 12)]
+    assert stacks(GPU_DEFAULTS, models=tuple(PRESETS)) == [
+        (p.d_model, 1, p.n_layer) for p in PRESETS.values()
+    ]
     assert stacks(GPU_DEFAULTS, models=("andrea-480m",), batch=(2, 8)) == [(1536, 2, 16), (1536, 8, 16)]
 
 

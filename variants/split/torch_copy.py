@@ -20,6 +20,7 @@ class TorchCopy(Variant):
 
     stage = "split"
     name = "torch_copy"
+    aside = True
 
     def prepare(self, weights: Weights) -> None:
         """Allocate Q, K and V."""

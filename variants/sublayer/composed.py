@@ -34,6 +34,7 @@ class Composed(Variant):
 
     stage = "sublayer"
     name = "composed"
+    aside = True
 
     def prepare(self, weights: Weights) -> None:
         """Prepare one variant a stage, as the rule has it for this shape and device."""

@@ -10,3 +10,4 @@ class FusedGraph(Graphed, FusedSdpa):
     """Faster than fused_sdpa for a caller who waits for launches, by more than copying X into the graph costs."""
 
     name = "fused_graph"
+    aside = True
