@@ -19,7 +19,12 @@ FASTER = 1.01
 
 SDPA = tuple(f"sdpa{backend}" for backend in ("", "_cudnn", "_flash", "_efficient", "_math"))
 KERNELS = (*SDPA, "materialized")
-RELAYOUT = Cases(("split",), d_model=(D_MODEL,), n_head=(N_HEAD,))
+RELAYOUT = Cases(
+    ("split",),
+    ("torch_contiguous", "torch_permute", "torch_copy", "relayout"),
+    d_model=(D_MODEL,),
+    n_head=(N_HEAD,),
+)
 CASES = Cases(
     ("attention",),
     tuple(f"{name}{end}" for name in KERNELS for end in ("", STRIDED)),
