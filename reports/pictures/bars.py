@@ -26,13 +26,30 @@ def panels(
     y: str,
     color: alt.Color,
     width: int,
-    rows: Sequence[str],
     columns: Sequence[str],
 ) -> alt.FacetChart:
     """A panel for each (row, column): bars from `start` to `end`, and the `text` of each label at its `end`.
 
     Rows of both hold these names and are in the order to be shown; a bar of several parts has several rows.
     """
+    values: list[Any] = [
+        *({**one, "kind": "bar"} for one in bars),
+        *({**one, "kind": "label"} for one in labels),
+    ]
+    rows = list(dict.fromkeys(str(one[row]) for one in bars))
+    above = alt.Header(labelOrient="top", labelAnchor="start")
+    faint = alt.Header(labelAnchor="start", labelFontWeight="normal", labelColor=FAINT)
+    panel = _panel(y, color).properties(width=width, height=alt.Step(21))
+    whole: alt.FacetChart = panel.facet(
+        data=alt.InlineData(values=values),
+        row=alt.Row(f"{row}:N", sort=rows, title=None, header=above),
+        column=alt.Column(f"{column}:N", sort=list(columns), title=None, header=faint),
+    ).resolve_scale(y="independent")
+    return whole
+
+
+def _panel(y: str, color: alt.Color) -> alt.LayerChart:
+    """Bars, where they begin, and their numbers."""
     scale = alt.Scale(domain=[0, ROOM], nice=False)
     axis = alt.Axis(title=None, domain=False, ticks=False, labelPadding=8, labelLimit=190)
     where = alt.Y(f"{y}:N", sort=None, axis=axis)
@@ -49,16 +66,4 @@ def panels(
         .mark_text(align="left", baseline="middle", dx=5)
         .encode(x=alt.X("end:Q", scale=scale, axis=None), y=where, text="text:N")
     )
-    values: list[Any] = [
-        *({**one, "kind": "bar"} for one in bars),
-        *({**one, "kind": "label"} for one in labels),
-    ]
-    above = alt.Header(labelOrient="top", labelAnchor="start")
-    faint = alt.Header(labelAnchor="start", labelFontWeight="normal", labelColor=FAINT)
-    layers = alt.layer(zero, drawn, told).properties(width=width, height=alt.Step(21))
-    whole: alt.FacetChart = layers.facet(
-        data=alt.InlineData(values=values),
-        row=alt.Row(f"{row}:N", sort=list(rows), title=None, header=above),
-        column=alt.Column(f"{column}:N", sort=list(columns), title=None, header=faint),
-    ).resolve_scale(y="independent")
-    return whole
+    return alt.LayerChart(layer=[zero, drawn, told])

@@ -35,10 +35,10 @@ def calls_picture(run: Run) -> Picture | str:
     if not pairs:
         return "no group whose baseline and another, faster variant were both taken apart (eager, graph, kernels)"
     rows = [row for pair in pairs for row in _rows(pair)]
-    *_, width, mask, dtype = case_title(pairs[0][0].row.record.case)
-    seq_len = f"seq_len {pairs[0][0].row.record.case.seq_len}"
+    case = pairs[0][0].row.record.case
+    _stage, _batch, *shape = case_title(case)
     below = [
-        *("forward, called from Python", seq_len, width, mask, dtype, machine(run.manifest.environment)[0]),
+        *(f"{plain(case.direction)}, called from Python", *shape, machine(run.manifest.environment)[0]),
         "a bar's length is its share of the slower call beside it",
         "×: how many times as fast",
     ]
@@ -81,25 +81,23 @@ def _middle(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _rows(pair: Pair) -> list[Row]:
-    """A row for each part of both calls, those of a call one after another."""
+    """A row for each part of both calls, those of a call one after another; a negative part is nothing."""
     base, other = pair
     case = base.row.record.case
-    rows: list[Row] = []
-    for of in pair:
-        parts = {name: max(part.seconds, 0.0) for part in of.parts for name in PARTS if part.name == name}
-        times = "" if of is base else f", {_times(base, other)}"
-        rows += [
-            {
-                "stage": plain(case.stage),
-                "batch": f"batch {case.batch}",
-                "variant": plain(of.row.variant),
-                "part": name,
-                "seconds": float(f"{parts[name]:.6g}"),
-                "text": f"{_eager(of)}{times}",
-            }
-            for name in PARTS
-        ]
-    return rows
+    texts = (_eager(base), f"{_eager(other)}, {_times(base, other)}")
+    return [
+        {
+            "stage": plain(case.stage),
+            "batch": f"batch {case.batch}",
+            "variant": plain(of.row.variant),
+            "part": name,
+            "seconds": float(f"{max(seconds[name], 0.0):.6g}"),
+            "text": text,
+        }
+        for of, text in zip(pair, texts, strict=True)
+        for seconds in [{part.name: part.seconds for part in of.parts}]
+        for name in PARTS
+    ]
 
 
 def _eager(of: CallParts) -> str:
@@ -112,33 +110,32 @@ def _times(base: CallParts, other: CallParts) -> str:
 
 
 def _chart(rows: Sequence[Row]) -> alt.FacetChart:
-    bars: list[Row] = []
-    labels: list[Row] = []
-    ends: dict[tuple[object, object, object], float] = {}
-    for row in rows:
-        place = (row["stage"], row["batch"], row["variant"])
-        start = ends.get(place, 0.0)
-        ends[place] = start + float(row["seconds"] or 0)
-        bars.append({**row, "start": start, "end": ends[place]})
-    longest: dict[tuple[object, object], float] = {}
-    for (stage, batch, _), end in ends.items():
-        longest[stage, batch] = max(longest.get((stage, batch), 0.0), end)
-    for bar in bars:
-        whole = longest[bar["stage"], bar["batch"]]
-        bar |= {"start": float(bar["start"] or 0) / whole, "end": float(bar["end"] or 0) / whole}
-        if bar["part"] == list(PARTS)[-1]:
-            labels.append(bar)
-    color = alt.Color(
-        "part:N",
-        title=None,
-        sort=list(PARTS),
-        scale=alt.Scale(domain=list(PARTS), range=list(PARTS.values())),
-    )
+    bars = _stacked(rows)
+    last = list(PARTS)[-1]
+    colors = alt.Scale(domain=list(PARTS), range=list(PARTS.values()))
     return panels(
-        bars, labels, row="stage", column="batch", y="variant", color=color, width=265,
-        rows=list(dict.fromkeys(str(row["stage"]) for row in rows)),
+        bars, [bar for bar in bars if bar["part"] == last], row="stage", column="batch", y="variant", width=265,
+        color=alt.Color("part:N", title=None, sort=list(PARTS), scale=colors),
         columns=sorted({str(row["batch"]) for row in rows}, key=lambda one: int(one.split()[1])),
     )  # fmt: skip
+
+
+def _stacked(rows: Sequence[Row]) -> list[Row]:
+    """The rows with where each begins and ends, as shares of the longest call of its panel."""
+    ends: dict[tuple[object, object, object], float] = {}
+    longest: dict[tuple[object, object], float] = {}
+    places = []
+    for row in rows:
+        call = (row["stage"], row["batch"], row["variant"])
+        start = ends.get(call, 0.0)
+        ends[call] = start + float(row["seconds"] or 0)
+        longest[call[:2]] = max(longest.get(call[:2], 0.0), ends[call])
+        places.append((start, ends[call]))
+    return [
+        {**row, "start": start / whole, "end": end / whole}
+        for row, (start, end) in zip(rows, places, strict=True)
+        for whole in [longest[row["stage"], row["batch"]]]
+    ]
 
 
 def _finding(pairs: Sequence[Pair]) -> str:

@@ -28,15 +28,14 @@ FEWEST = 3
 
 def kernels_picture(run: Run) -> Picture | str:
     """Of every shape that has one of ours beside a library; else why there is none."""
-    found = rivals(content.from_run(run), run)
-    if (
-        len({one.row.record.case.group for one in found}) < FEWEST
-        or len({_seq_len(one) for one in found}) > 1
-    ):
+    every = rivals(content.from_run(run), run)
+    found = [one for one in every if _alike(one) == _alike(every[0])]
+    if len({one.row.record.case.group for one in found}) < FEWEST:
         return f"no {FEWEST} shapes of one seq_len with {listing(OURS)} beside a library, each with a graph"
+    case = found[0].row.record.case
     rows = tuple(map(_row, found))
     below = [
-        f"attention forward, seq_len {_seq_len(found[0])}, {plain(found[0].row.record.case.dtype)}",
+        plain(f"{case.stage} {case.direction}, seq_len {case.seq_len}, {case.dtype}"),
         machine(run.manifest.environment)[0],
         f"the time of the fastest of {listing(_libraries(found))} ÷ ours, graphs replayed",
         "bars: 95 % intervals, paired by process",
@@ -47,8 +46,10 @@ def kernels_picture(run: Run) -> Picture | str:
 _TITLE = "Our attention kernels: how many times as fast as the fastest library"
 
 
-def _seq_len(of: Rival) -> int:
-    return of.row.record.case.seq_len
+def _alike(of: Rival) -> tuple[object, ...]:
+    """What all of a picture share."""
+    case = of.row.record.case
+    return case.stage, case.direction, case.seq_len, case.dtype
 
 
 def _row(of: Rival) -> Row:
@@ -56,7 +57,7 @@ def _row(of: Rival) -> Row:
     return {
         "kernel": of.row.variant,
         "library": plain(of.library),
-        "head_dim": f"head_dim {case.head_dim}",
+        "heads": f"{case.n_head} heads of {case.head_dim}",
         "shape": f"batch {case.batch}, {'causal' if case.causal else 'full'}",
         "ratio": round(of.ratio.value, 6),
         "low": None if of.ratio.low is None else round(of.ratio.low, 6),
@@ -91,12 +92,18 @@ def _chart(rows: Sequence[Row]) -> alt.FacetChart:
         .encode(x=alt.X("ratio:Q", scale=scale, axis=axis), y=y, yOffset=apart, color=color, shape=shape)
     )
     layers = alt.layer(level, spans, points).properties(width=195, height=alt.Step(14))
-    order = sorted({str(row["head_dim"]) for row in rows}, key=lambda one: int(one.split()[1]))
     return layers.facet(
         data=alt.InlineData(values=values),
-        column=alt.Column("head_dim:N", sort=order, title=None, header=alt.Header(labelAnchor="start")),
+        facet=alt.Facet("heads:N", sort=_heads(rows), title=None, header=alt.Header(labelAnchor="start")),
+        columns=3,
         spacing=34,
     )
+
+
+def _heads(rows: Sequence[Row]) -> list[str]:
+    """Each panel's title, the narrowest heads first."""
+    titles = {str(row["heads"]) for row in rows}
+    return sorted(titles, key=lambda title: [int(count) for count in title.split(" heads of ")][::-1])
 
 
 def _finding(found: Sequence[Rival]) -> str:
@@ -106,7 +113,8 @@ def _finding(found: Sequence[Rival]) -> str:
         ratios = [one.ratio.value for one in found if one.row.variant == name]
         if ratios:
             low, high = (units.ratio(one) for one in (min(ratios), max(ratios)))
-            told.append(f"{name} is {low.removesuffix(' ×')} to {high} as fast in {len(ratios)} shapes")
+            between = low if low == high else f"{low.removesuffix(' ×')} to {high}"
+            told.append(f"{name} is {between} as fast in {len(ratios)} shapes")
     return f"Against the fastest of {listing(_libraries(found))}, {' and '.join(told)}."
 
 

@@ -10,7 +10,7 @@ from reports import pivot, units
 from reports.machine import machine
 from reports.pictures.bars import panels
 from reports.pictures.picture import BLUE, GREEN, VERMILLION, Picture, titled
-from reports.pivot_grids import title
+from reports.pivot_grids import FINE, title
 from reports.text import plain
 from results.tensor_use import DATASHEET
 
@@ -41,10 +41,10 @@ def tensor_use_picture(run: Run) -> Picture | str:
     pivoted = pivot.from_run(run, "head_dim", DATASHEET)
     tables = [(table, _known(table)) for table in pivoted.tables if table.case.stage == STAGE]
     table, shown = next(
-        ((table, shown) for table, shown in tables if shown and len(table.values) > 1), (None, [])
+        ((table, shown) for table, shown in tables if shown and 1 < len(table.values) <= FINE), (None, [])
     )
     if table is None:
-        return f"no {STAGE} at several head_dims with counters of what was issued (--counters ncu)"
+        return f"no {STAGE} at 2 to {FINE} head_dims with counters of what was issued (--counters ncu)"
     rows = [row for variants in shown for row in _rows(table, variants)]
     below = [*title(table, DATASHEET), machine(run.manifest.environment)[0]]
     return Picture(NAME, _finding(table, shown), tuple(rows), titled(_chart(rows), _TITLE, below))
@@ -103,8 +103,7 @@ def _chart(rows: Sequence[Row]) -> alt.FacetChart:
     values = list(dict.fromkeys(str(row["head_dim"]) for row in rows))
     color = alt.Color("head_dim:N", legend=None, scale=alt.Scale(domain=values, range=COLORS[: len(values)]))
     return panels(
-        bars, bars, row="variant", column="figure", y="head_dim", color=color, width=215,
-        rows=list(dict.fromkeys(str(row["variant"]) for row in rows)), columns=FIGURES,
+        bars, bars, row="variant", column="figure", y="head_dim", color=color, width=215, columns=FIGURES
     )  # fmt: skip
 
 

@@ -17,8 +17,15 @@ STRIDED = "_strided"
 FASTER = 1.01
 """What contiguous heads must gain; a percent is the least that verdicts tell apart."""
 
+COPIED = ("attention", "sdpa_contiguous_copies")
+"""PyTorch's attention given strided heads, after a copy of each of Q, K and V in the same call."""
+
 SDPA = tuple(f"sdpa{backend}" for backend in ("", "_cudnn", "_flash", "_efficient", "_math"))
-KERNELS = (*SDPA, "materialized")
+OURS = ("flash_portable", "flash_hopper")
+KERNELS = (*SDPA, *OURS, "materialized", "per_head_loop")
+"""The last asks what the lesson's sentence says: a product Q_h · K_hᵀ for each head alone."""
+
+RELAYOUT_PAID = "strided ÷ (relayout + contiguous)"
 RELAYOUT = Cases(
     ("split",),
     ("torch_contiguous", "torch_permute", "torch_copy", "relayout"),
@@ -27,37 +34,60 @@ RELAYOUT = Cases(
 )
 CASES = Cases(
     ("attention",),
-    tuple(f"{name}{end}" for name in KERNELS for end in ("", STRIDED)),
+    (*(f"{name}{end}" for name in KERNELS for end in ("", STRIDED)), COPIED[1]),
     (D_MODEL,),
     (N_HEAD,),
 )
 
 
 def parts(evidence: Evidence) -> list[Part]:
-    """C8: each kernel on both layouts; then the fastest relayout added to the contiguous one."""
+    """C8: each kernel on both layouts; then what it takes to make heads contiguous added to the contiguous one."""
     found: list[Part] = []
     for name in KERNELS:
         contiguous, strided = ("attention", name), ("attention", f"{name}{STRIDED}")
         for place in evidence.places((contiguous, strided), D_MODEL, N_HEAD):
-            found += _pair(evidence, contiguous, strided, place)
-    about = "attention on strided heads against contiguous ones"
+            found += _gained(evidence, contiguous, strided, place)
+            found += _relayout_paid(evidence, contiguous, strided, place)
     plain, strided = ("attention", "sdpa"), ("attention", f"sdpa{STRIDED}")
-    return found or [not_in_run(evidence, about, (plain, strided), D_MODEL, N_HEAD)]
+    for place in evidence.places((strided, COPIED), D_MODEL, N_HEAD):
+        found += _copies_paid(evidence, strided, place)
+    if not found:
+        about = "attention on strided heads against contiguous ones"
+        return [not_in_run(evidence, about, (plain, strided), D_MODEL, N_HEAD)]
+    if not evidence.variants("split"):
+        found.append(not_in_run(evidence, RELAYOUT_PAID, (("split", "…"),), D_MODEL, N_HEAD))
+    return found
 
 
-def _pair(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
-    at, name = evidence.words(place), contiguous[1]
-    told = f"{name} takes {{}} the time on heads as a stride that it takes on contiguous ones"
-    gain = Statement("strided ÷ contiguous", told, f"{told}: no percent gained", at)
-    parts = [above(evidence.ratio((strided,), (contiguous,), place), FASTER, gain)]
-    about = "strided ÷ (relayout + contiguous)"
+def _gained(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
+    told = f"{contiguous[1]} takes {{}} the time on heads as a stride that it takes on contiguous ones"
+    about = "strided ÷ contiguous"
+    asked = Statement(about, told, f"{told}: no percent gained", evidence.words(place))
+    return [above(evidence.ratio((strided,), (contiguous,), place), FASTER, asked)]
+
+
+def _relayout_paid(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
+    """Against the contiguous time and the fastest relayout's, measured apart; nothing where no relayout was."""
     if (relayout := _fastest_split(evidence, place)) is None:
-        return [*parts, not_in_run(evidence, about, (("split", "…"),), D_MODEL, N_HEAD)]
-    told = f"with the relayout by split/{relayout[1]} paid, {name} on strided heads takes {{}} the time"
-    paid = Statement(about, told, f"{told}: the relayout does not pay", at)
-    # Warm, on a GPU: what a relayout has just written is what the attention reads.
-    mode = "graph" if evidence.on_gpu else None
-    return [*parts, above(evidence.ratio((strided,), (contiguous, relayout), place, mode), 1.0, paid)]
+        return []
+    told = (
+        f"with the relayout by split/{relayout[1]} paid, {contiguous[1]} on strided heads takes {{}} the time"
+    )
+    asked = Statement(RELAYOUT_PAID, told, f"{told}: the relayout does not pay", evidence.words(place))
+    return [above(evidence.ratio((strided,), (contiguous, relayout), place, _warm(evidence)), 1.0, asked)]
+
+
+def _copies_paid(evidence: Evidence, strided: Named, place: Place) -> list[Part]:
+    """Against three copies and the contiguous kernel in one call, as PyTorch's user writes it."""
+    told = "sdpa on strided heads takes {} the time of three copies and sdpa on contiguous ones, in one call"
+    about = "strided ÷ (copies + contiguous)"
+    asked = Statement(about, told, f"{told}: the copies do not pay", evidence.words(place))
+    return [above(evidence.ratio((strided,), (COPIED,), place, _warm(evidence)), 1.0, asked)]
+
+
+def _warm(evidence: Evidence) -> str | None:
+    """The mode to add up in, on a GPU the warm one: what a relayout has just written is what the attention reads."""
+    return "graph" if evidence.on_gpu else None
 
 
 def _fastest_split(evidence: Evidence, place: Place) -> Named | None:

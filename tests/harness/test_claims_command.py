@@ -28,6 +28,8 @@ from tests.harness.commands import command, environment, headbench, only_run
 from tests.results import builders
 from tests.results.sessions import STEADY, session
 from tests.results.sessions import stored as stored_session
+from variants.registry import discover
+from variants.stage import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,6 +145,15 @@ def test_what_this_version_lacks_is_left_out_of_the_plan() -> None:
     known = selection_of(Cases(("attention", "no_such"), ("sdpa", "sdpa_strided")), FACTS)
     assert known is not None
     assert (known.stages, known.variants) == (("attention",), ("sdpa",))
+
+
+def test_every_variant_that_a_claim_names_exists_in_one_of_its_stages() -> None:
+    known = set(discover().variants)
+    for claim in CLAIMS.values():
+        for cases in claim.cases:
+            if set(cases.stages) <= set(STAGES):
+                for name in cases.variants:
+                    assert any((stage, name) in known for stage in cases.stages), f"{claim.id}: {name}"
 
 
 def test_a_case_that_two_claims_want_is_measured_once_and_a_gpus_not_on_a_cpu() -> None:

@@ -30,7 +30,7 @@ def test_what_a_run_holds_is_drawn_and_the_rest_has_a_reason(
     draw(RUN, tmp_path / "new" / "folder")
     assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["kernels.svg"]
     told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("tensor_use: not drawn: no attention at several head_dims")
+    assert told[0].startswith("tensor_use: not drawn: no attention at 2 to 8 head_dims")
     assert told[2].startswith(f"{tmp_path}/new/folder/kernels.svg, from kernels_1024: Against the fastest of")
 
 
@@ -38,7 +38,7 @@ def test_what_a_run_holds_is_drawn_and_the_rest_has_a_reason(
 def test_a_run_without_anything_to_draw_says_why_and_leaves_no_folder(tmp_path: Path) -> None:
     stored = builders.stored(tmp_path)
     with pytest.raises(
-        HeadbenchError, match="has nothing that can be drawn: tensor_use: no attention at several"
+        HeadbenchError, match="has nothing that can be drawn: tensor_use: no attention at 2 to 8"
     ):
         draw(str(stored), tmp_path / "pictures")
     assert not (tmp_path / "pictures").exists()

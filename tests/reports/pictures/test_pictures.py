@@ -40,7 +40,7 @@ from results.figures import Dispatch
 from results.run import Run
 from results.schema import Observation
 from results.store import read_each
-from tests.reports import runs
+from tests.reports import runs, sweeps
 from tests.results import builders
 
 ROOT = Path(__file__).parents[3]
@@ -181,7 +181,7 @@ def test_kernels_are_held_against_the_fastest_library_of_each_shape() -> None:
     best = time[["sdpa_cudnn", "sdpa_flash"]].min(axis=1)
     for row in found.rows:
         batch, mask = str(row["shape"]).removeprefix("batch ").split(", ")
-        place = (int(batch), mask == "causal", int(str(row["head_dim"]).split()[1]))
+        place = (int(batch), mask == "causal", int(str(row["heads"]).split()[-1]))
         assert row["ratio"] == pytest.approx(best[place] / time.loc[place, row["kernel"]], rel=1e-4)
     assert len(found.rows) == 2 * 18
     assert "flash_hopper is 1.10 to 1.60 × as fast in 18 shapes" in found.finding
@@ -190,7 +190,7 @@ def test_kernels_are_held_against_the_fastest_library_of_each_shape() -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (tensor_use_picture, "no attention at several head_dims with counters of what was issued"),
+        (tensor_use_picture, "no attention at 2 to 8 head_dims with counters of what was issued"),
         (calls_picture, "no group whose baseline and another, faster variant were both taken apart"),
         (kernels_picture, "no 3 shapes of one seq_len with flash_hopper, flash_portable beside a library"),
     ],
@@ -227,3 +227,33 @@ def test_of_several_runs_the_one_with_most_to_show_is_drawn() -> None:
 def test_an_svg_of_somebody_else_has_no_rows() -> None:
     with pytest.raises(ValueError, match="no picture of a run"):
         kept_rows("<svg></svg>")
+
+
+def test_two_widths_of_one_head_dim_are_two_panels() -> None:
+    found = kernels_picture(results.read("nvidia-h200/default"))
+    assert isinstance(found, Picture)
+    assert {row["heads"] for row in found.rows} == {f"{heads} of {width}" for heads, width in (
+        ("12 heads", 32), ("12 heads", 64), ("24 heads", 64), ("12 heads", 72)
+    )}  # fmt: skip
+    assert len({(row["heads"], row["shape"], row["kernel"]) for row in found.rows}) == len(found.rows)
+
+
+def test_one_replicate_has_points_and_no_intervals() -> None:
+    times = {"flash_hopper": 1e-4, "sdpa_cudnn": 1.3e-4, "sdpa_flash": 2e-4}
+    trials = [
+        trial for batch in (1, 2, 4) for trial in runs.gpu_trials(times, 1, stage="attention", batch=batch)
+    ]
+    found = kernels_picture(runs.run(trials, replicates=1))
+    assert isinstance(found, Picture)
+    assert [(row["ratio"], row["low"], row["high"]) for row in found.rows] == [(1.3, None, None)] * 3
+    assert found.finding == (
+        "Against the fastest of sdpa_cudnn, sdpa_flash, flash_hopper is 1.30 × as fast in 3 shapes."
+    )
+    assert "flash_hopper" in to_svg(found, "a-run")
+
+
+def test_a_fine_sweep_is_left_to_the_tables() -> None:
+    run = sweeps.sweep(range(16, 129, 8), ("sdpa_cudnn",))
+    assert tensor_use_picture(run) == (
+        "no attention at 2 to 8 head_dims with counters of what was issued (--counters ncu)"
+    )

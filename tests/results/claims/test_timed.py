@@ -14,6 +14,7 @@ from tests.results.claims.made_up import answers, case, finding, run
 
 if TYPE_CHECKING:
     from results.run import Run
+    from results.schema import Case
 
 QKV = {name: case("qkv", name) for name in ("per_head", "fused", "fused_qkv")}
 KERNELS = {
@@ -64,6 +65,45 @@ def test_c8_takes_the_fastest_relayout_and_lacks_none_silently() -> None:
     found = finding("C8", run(both))
     assert found.judgement == "supported"
     assert any("split/fast" in part.says for part in found.parts)
+
+
+@pytest.mark.parametrize(("copied_s", "answer"), [(1.5e-4, "fails"), (0.5e-4, "holds")])
+def test_c8_holds_strided_heads_against_copies_in_the_same_call(copied_s: float, answer: str) -> None:
+    times = {attention("sdpa_strided"): 1e-4, attention("sdpa_contiguous_copies"): copied_s}
+    found = answers(finding("C8", run(times)))
+    assert found["strided ÷ (copies + contiguous)"] == answer
+    assert found["strided ÷ (relayout + contiguous)"] == "missing", "no relayout was measured apart"
+
+
+def recorded_by_an_h200(batch: int = 32) -> dict[Case, float]:
+    """Seconds by case as measured at width 768, T 1024: FA2 and cuDNN on both layouts, and three copies."""
+    measured = {
+        "sdpa": 157e-6, "sdpa_strided": 157e-6, "sdpa_cudnn": 157e-6, "sdpa_cudnn_strided": 157e-6,
+        "sdpa_flash": 244e-6, "sdpa_flash_strided": 246e-6, "sdpa_contiguous_copies": (157 + 217) * 1e-6,
+    }  # fmt: skip
+    times = {attention(name, batch=batch): time_s for name, time_s in measured.items()}
+    return {**times, case("split", "torch_contiguous", batch=batch): 217e-6}
+
+
+def test_c8_is_refuted_by_what_an_h200_does_with_strided_heads() -> None:
+    """The largest gain there is, FlashAttention-2's, is 0.8 %: less than a percent, and less than a copy costs."""
+    found = finding("C8", run(recorded_by_an_h200()))
+    assert found.judgement == "refuted"
+    ratios = {
+        part.says.split()[0]: part.number.value
+        for part in found.parts
+        if part.about == "strided ÷ contiguous"
+    }
+    assert ratios == pytest.approx({"sdpa": 1, "sdpa_cudnn": 1, "sdpa_flash": 246 / 244})
+    assert answers(found)["strided ÷ (copies + contiguous)"] == "fails"
+    assert found.of(Answer.MISSING) == []
+
+
+def test_c8_asks_the_lessons_own_question_of_a_product_for_each_head_alone() -> None:
+    loop = {attention("per_head_loop"): 1e-4, attention("per_head_loop_strided"): 1.2e-4}
+    (part,) = finding("C8", run(loop)).of(Answer.HOLDS)
+    assert part.number is not None
+    assert (part.about, part.number.value) == ("strided ÷ contiguous", pytest.approx(1.2))
 
 
 @pytest.mark.parametrize(("batch", "ours_s", "verdict"), [(32, 1e-4, "supported"), (1, 9e-4, "partly")])
