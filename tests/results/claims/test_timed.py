@@ -171,7 +171,9 @@ def test_c13_asks_for_a_stack_where_there_is_one_and_lacks_it_aloud_where_there_
     both = replace(with_stack, trials=[*with_stack.trials, *large])
     depths = [part for part in finding("C13", both).parts if part.about == "a stack's time ÷ its layers'"]
     assert [(part.at, part.answer.value) for part in depths] == [("batch 1", "holds")]
-    (lacking,) = [part for part in finding("C13", at_32).parts if part.about == "a stack's time ÷ its layers'"]
+    (lacking,) = [
+        part for part in finding("C13", at_32).parts if part.about == "a stack's time ÷ its layers'"
+    ]
     assert "does not have stack/fused_sdpa" in str(lacking.reason)
 
 
