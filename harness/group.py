@@ -152,7 +152,8 @@ class GroupMeasurement:
         verification.poison(self._group.shape, self._tools.device)
         output = call()
         found = lane.variant.canonical(output)
-        check = verification.compare(found, expected, self._group.shape.dtype, when)
+        shape = self._group.shape
+        check = verification.compare(found, expected, shape.dtype, when, shape.n_layer)
         lane.checks.append(check)
         if not check.passed:
             raise IncorrectOutput(verification.explain(check))

@@ -227,7 +227,8 @@ def test_help_imports_nothing_heavy(command):
 
 
 SELECTORS = (
-    "--all --stage --variant --model --head-dim --n-head --d-model --batch --seq-len --mask --dtype --device"
+    "--all --stage --variant --model --head-dim --n-head --d-model --n-layer --batch --seq-len --mask --dtype "
+    "--device"
 )
 MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --help"
 
