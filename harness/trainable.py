@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from variants.inputs import Weights, learned
+from variants.inputs import learned
 from variants.variant import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from variants.inputs import Weights
     from variants.shape import Shape
 
 
@@ -42,29 +43,31 @@ class Trainable:
 
 
 def trainable(kind: type[Variant], shape: Shape, weights: Weights) -> Trainable:
-    """The variant, prepared.
+    """The variant, prepared; both times the weights say that gradients are wanted.
 
     Raises:
         Exception: whatever `prepare` raises.
     """
-    canonical = _aliases(weights)
-    for weight in _of(canonical):
-        weight.requires_grad_()
+    # Aliases with a count of changes of their own: weights are written again, with the values they had, after a variant
+    # that may have spoiled them.
+    own, canonical = (weights.changed(lambda w: w.data.requires_grad_()) for _ in range(2))
     with torch.enable_grad():
         linked = kind(shape)
         linked.prepare(canonical)
     with torch.no_grad():
         variant = kind(shape)
-        variant.prepare(_aliases(weights))
+        variant.prepare(own)
     pairs = [
-        (own, other) for own, other in zip(held(variant), held(linked), strict=True) if other.requires_grad
+        (parameter, link)
+        for parameter, link in zip(held(variant), held(linked), strict=True)
+        if link.requires_grad
     ]
-    for own, _ in pairs:
-        own.requires_grad_()
+    for parameter, _ in pairs:
+        parameter.requires_grad_()
     return Trainable(
         variant,
-        parameters=tuple(own for own, _ in pairs),
-        linked=tuple(other for _, other in pairs),
+        parameters=tuple(parameter for parameter, _ in pairs),
+        linked=tuple(link for _, link in pairs),
         weights=learned(kind.stage, canonical),
     )
 
@@ -94,13 +97,3 @@ def _parts(one: object) -> list[object]:
     if is_dataclass(one) and not isinstance(one, type):
         return [getattr(one, field.name) for field in fields(one)]
     return []
-
-
-def _aliases(weights: Weights) -> Weights:
-    """The same storage, each tensor with its own mark of whether it wants a gradient, and its own count of changes:
-    weights are written again, with the values they had, after a variant that may have spoiled them."""
-    return Weights(*(weight.data for weight in _of(weights)))
-
-
-def _of(weights: Weights) -> list[torch.Tensor]:
-    return [getattr(weights, field.name) for field in fields(weights)]

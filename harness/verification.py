@@ -33,8 +33,11 @@ _LIMITS = {
     "bf16": (1e-2, 2e-2),
 }
 
+LAYERS_WITHIN_LIMIT = 12
+"""A stack adds to X and rounds the sum once a layer: in bf16 1.7e-3 of it. After so many layers that is 6e-3."""
+
 GRADIENTS_LIMIT = 2.0
-"""A gradient may be so many times as far off as an output.
+"""A gradient of one layer may be so many times as far off as an output.
 
 Layouts with a matmul per head add X's gradient up from 3 · n_head parts in the inputs' dtype, as autograd does it: each
 sum rounds once more, and n of them are off by ε √(n / 2), where ε is what one rounding costs (in bf16 0.16 %, root
@@ -45,40 +48,64 @@ mean square). 24 heads make that 1.0 % in bf16, as much as an output is allowed;
 _BLOCK_ELEMENTS = 2**21
 
 
-def limits(dtype: str) -> tuple[float, float]:
-    """The largest ‖Δ‖ / ‖ref‖ allowed in this dtype: of the whole tensor, and of any row."""
-    return _LIMITS[dtype]
+def limits(dtype: str, n_layer: int = 1) -> tuple[float, float]:
+    """The largest ‖Δ‖ / ‖ref‖ allowed in this dtype: of the whole tensor, and of any row.
+
+    Roundings of layers are independent, so their squares add up: a deeper stack may be off by √n_layer as much.
+    """
+    deeper = math.sqrt(max(1.0, n_layer / LAYERS_WITHIN_LIMIT))
+    whole, row = _LIMITS[dtype]
+    return deeper * whole, deeper * row
 
 
-def checks(found: Found, expected: Expected, dtype: str, when: str) -> Iterator[Verification]:
+def checks(found: Found, expected: Expected, shape: Shape, when: str) -> Iterator[Verification]:
     """One for the outputs, one for the gradients, as far as these are expected."""
     if expected.outputs:
-        yield compare(found.outputs, expected.outputs, dtype, when)
+        yield compare(found.outputs, expected.outputs, shape.dtype, when, shape.n_layer)
     if expected.gradients:
-        yield compare_gradients(found.gradients, expected.gradients, dtype, when)
+        yield compare_gradients(found.gradients, expected.gradients, shape.dtype, when, shape.n_layer)
 
 
 @torch.inference_mode()
 def compare(
-    outputs: tuple[torch.Tensor, ...], reference: tuple[torch.Tensor, ...], dtype: str, when: str
+    outputs: tuple[torch.Tensor, ...],
+    reference: tuple[torch.Tensor, ...],
+    dtype: str,
+    when: str,
+    n_layer: int = 1,
 ) -> Verification:
     """Compare canonical outputs with the reference; of several tensors the worst figures count.
 
     A row is the last axis. NaN or infinity anywhere fails, and so does an output of the wrong number, type,
     shape, dtype or device: the errors are then None and `reason` says what is wrong.
     """
-    return _judged(outputs, reference, (None,) * len(reference), dtype, when, limits(dtype))
+    return _judged(outputs, reference, (None,) * len(reference), dtype, when, limits(dtype, n_layer))
+
+
+def gradient_limits(dtype: str, n_layer: int = 1) -> tuple[float, float]:
+    """The same for gradients.
+
+    In a stack a layer adds its parts to what the layers after it left, which is more than they: ε √(3 · n_head) a
+    layer, one independent of the other.
+    """
+    whole, row = limits(dtype)
+    wider = GRADIENTS_LIMIT * math.sqrt(n_layer)
+    return wider * whole, wider * row
 
 
 @torch.inference_mode()
 def compare_gradients(
-    gradients: tuple[torch.Tensor | None, ...], reference: tuple[Gradient, ...], dtype: str, when: str
+    gradients: tuple[torch.Tensor | None, ...],
+    reference: tuple[Gradient, ...],
+    dtype: str,
+    when: str,
+    n_layer: int = 1,
 ) -> Verification:
-    """The same for gradients, whose limits are `GRADIENTS_LIMIT` times as wide; one that is missing fails.
+    """The same for gradients, by `gradient_limits`; one that is missing fails.
 
     A row whose terms cancelled is held against its `row_scale`.
     """
-    limit, row_limit = (GRADIENTS_LIMIT * limit for limit in limits(dtype))
+    limit, row_limit = gradient_limits(dtype, n_layer)
     present = tuple(own for own in gradients if own is not None)
     values = tuple(right.value for right in reference)
     if len(gradients) == len(reference) and len(present) < len(gradients):

@@ -84,15 +84,20 @@ class Tile:
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
     """The tile for a shape, as measured on an H200 (see NOTES.md).
 
-    A block with more queries reads K and V less often, if they divide the work as well. Smaller ones are for grids that
-    would leave SMs idle, and for short causal rows of a small head_dim, where four consumers on an SM hide what comes
-    between two tiles of rows.
+    A block with more queries reads K and V less often, if they divide the work as well. Blocks of one consumer, two or
+    three on an SM, are for grids that would leave SMs idle, and for short rows, where they hide what comes between two
+    tiles of rows from each other.
     """
     tiles = batch_heads * math.ceil(seq_len / 128)
-    if head_dim <= _BOX_COLUMNS and causal and tiles < sm_count:
+    one_box, very_few = head_dim <= _BOX_COLUMNS, 2 * tiles <= sm_count
+    if one_box and (very_few or (causal and tiles < sm_count)):
         return Tile(warpgroups=1, blocks=2, copies=1)
-    if head_dim <= 32 and causal and seq_len <= 2048 and tiles >= 2 * sm_count:
+    if head_dim <= _THREE_UP_TO and very_few:
+        return Tile(warpgroups=1, keys=64, blocks=2, copies=1)
+    if head_dim <= 32 and seq_len <= (2048 if causal else 512) and tiles >= 2 * sm_count:
         return Tile(keys=64, blocks=2, copies=1)
+    if one_box and seq_len <= (512 if causal else 256):
+        return Tile(warpgroups=1, keys=64, blocks=3, copies=1)
     two = Tile(copies=2 if head_dim <= 96 else 1)
     three = Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0)
     if head_dim > _THREE_UP_TO or seq_len <= two.rows:
@@ -105,8 +110,9 @@ def builds() -> Iterator[Build]:
     """What `inspect` compiles: the head_dims that are measured and the largest, for many heads and for few."""
     for head_dim in (32, 64, 72, 96, 128):
         tiles = {
-            tile_for(head_dim, heads, 1024, causal, 132)
+            tile_for(head_dim, heads, seq_len, causal, 132)
             for heads in (384, 48, 12)
+            for seq_len in (256, 1024)
             for causal in (True, False)
         }
         for tile in sorted(tiles, key=repr):

@@ -14,7 +14,7 @@ import torch
 
 from variants.inputs import learned
 from variants.layout import merge_heads, split_heads
-from variants.reference import _attention, _blocks, _matmul, _per_block, _qkv, _stored
+from variants.reference import _attention, _blocks, _matmul, _per_block, _qkv, _stored, _sublayer
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
@@ -55,8 +55,16 @@ def reference_gradients(stage: str, shape: Shape, inputs: Inputs) -> tuple[Gradi
         found = _OF_STAGE[stage](shape, inputs)
         return tuple(
             Gradient(name, value, scale if scale is None else scale.sqrt())
-            for name, (value, scale) in zip(STAGES[stage].gradients, found, strict=True)
+            for name, (value, scale) in zip(_names(stage, shape), found, strict=True)
         )
+
+
+def _names(stage: str, shape: Shape) -> tuple[str, ...]:
+    """Those of the stage, the weights' for each layer of a deep one."""
+    names = STAGES[stage].gradients
+    if not STAGES[stage].deep:
+        return names
+    return (names[0], *(f"{name} of layer {n + 1}" for n in range(shape.n_layer) for name in names[1:]))
 
 
 def _qkv_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
@@ -69,6 +77,13 @@ def _qkv_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
         d_x += _matmul(d_y, w.T)
         d_weights.append((_of_weight(x, d_y), None))
     return (d_x, None), *d_weights
+
+
+def _split_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+    """dQ, dK and dV [batch, n_head, seq_len, head_dim] side by side again, [batch, seq_len, 3, n_head, head_dim]."""
+    del shape
+    parts = [d.transpose(1, 2).to(_stored(d)) for d in inputs.output_gradients]
+    return ((torch.stack(parts, dim=2), None),)
 
 
 def _attention_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
@@ -132,37 +147,61 @@ def _output_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
 
 
 def _sublayer_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
-    """dX, dW_Q, dW_K, dW_V and dW_O, a few whole sequences at a time."""
-    return sublayer_backward(shape, inputs.activations[0], inputs.weights, inputs.output_gradients[0])
+    """dX, dW_Q, dW_K, dW_V and dW_O."""
+    return _layer_backward(shape, inputs.activations[0], inputs.weights, inputs.output_gradients[0])
 
 
-def sublayer_backward(
-    shape: Shape, x: torch.Tensor, weights: Weights, d_y: torch.Tensor
+def _stack_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+    """dX, then dW_Q, dW_K, dW_V and dW_O of each layer; what every layer is given is kept."""
+    x, given = inputs.activations[0], []
+    d_y = inputs.output_gradients[0].to(_stored(x), copy=True)
+    y = x.to(_stored(x), copy=True)
+    for weights in inputs.weights.layers:
+        given.append(y.clone())
+        y += _sublayer(shape, y, weights)
+    of_layers: list[tuple[Found, ...]] = []
+    for weights in reversed(inputs.weights.layers):
+        (d_x, _), *of_weights = _layer_backward(shape, given.pop(), weights, d_y, rounded=bool(given))
+        d_y += d_x
+        of_layers.insert(0, tuple(of_weights))
+    return (d_y, None), *(found for of_layer in of_layers for found in of_layer)
+
+
+def _layer_backward(
+    shape: Shape, x: torch.Tensor, weights: Weights, d_y: torch.Tensor, *, rounded: bool = False
 ) -> tuple[Found, ...]:
-    """The same for any X and dY of a sublayer with these weights."""
-    w_q, w_k, w_v, w_o = learned("sublayer", weights)
-    d_x = torch.empty(x.shape, dtype=_stored(x), device=x.device)
+    """dX, dW_Q, dW_K, dW_V and dW_O of a sublayer, a few whole sequences at a time.
+
+    Of an X that layers before it have `rounded` a small feature is as far off as any of its row.
+    """
+    w_q, w_k, w_v, w_o = weights.w_q, weights.w_k, weights.w_v, weights.w_o
+    d_x = torch.zeros(x.shape, dtype=_stored(x), device=x.device)
     d_w = [torch.zeros(w.shape, dtype=torch.float64, device=w.device) for w in (w_q, w_k, w_v, w_o)]
-    scales = [torch.zeros(w.shape[0], dtype=torch.float64, device=w.device) for w in (w_q, w_k, w_o)]
-    # X, Q, K, V and O, the gradients of the last four, O again in rows, and dX.
+    scales = [torch.zeros(w.shape[0], dtype=torch.float64, device=w.device) for w in (w_q, w_k, w_v, w_o)]
+    # X and its squares, Q, K, V and O, the gradients of the last four, O again in rows and its squares.
     for start, stop in _blocks(shape.batch, _per_block(12 * shape.seq_len * shape.d_model)):
         part, d_part = x[start:stop], d_y[start:stop]
         q, k, v = _qkv(shape, part, weights)
-        o = _attention(shape, q, k, v)
-        d_w[3] += _of_weight(merge_heads(o), d_part)
-        scales[2] += (
-            _squared(merge_heads(o).double()).flatten() @ _squared(d_part.double()).flatten() / shape.d_model
-        )
+        o = merge_heads(_attention(shape, q, k, v))
+        d_w[3] += _of_weight(o, d_part)
+        scales[3] += _squares(o, rounded=True).T @ _squared(d_part.double()).flatten()
         d_o = split_heads(_matmul(d_part, w_o.T), shape.n_head)
-        d_x[start:stop] = 0
+        squares = _squares(part, rounded=rounded)
         for at, (w, (d_heads, scale)) in enumerate(
             zip((w_q, w_k, w_v), attention_backward(q, k, v, d_o, causal=shape.causal), strict=True)
         ):
-            d_x[start:stop] += _matmul(merge_heads(d_heads), w.T)
-            d_w[at] += _of_weight(part, merge_heads(d_heads))
-            if scale is not None:  # of dQ and dK
-                scales[at] += part.double().square().flatten(0, 1).T @ scale.double().sum(1).flatten()
-    return (d_x, None), (d_w[0], scales[0]), (d_w[1], scales[1]), (d_w[2], None), (d_w[3], scales[2])
+            d_rows = merge_heads(d_heads)
+            d_x[start:stop] += _matmul(d_rows, w.T)
+            d_w[at] += _of_weight(part, d_rows)
+            terms = _squared(d_rows.double()) if scale is None else scale.double().sum(1)
+            scales[at] += squares.T @ terms.flatten()
+    return (d_x, None), *zip(d_w, scales, strict=True)
+
+
+def _squares(x: torch.Tensor, *, rounded: bool) -> torch.Tensor:
+    """x² [tokens, features]; of what is `rounded`, no less than the mean of its row."""
+    squares = x.double().square().flatten(0, -2)
+    return torch.maximum(squares, squares.mean(-1, keepdim=True)) if rounded else squares
 
 
 def _of_weight(x: torch.Tensor, d_y: torch.Tensor) -> torch.Tensor:
@@ -181,7 +220,9 @@ def _squared(rows: torch.Tensor) -> torch.Tensor:
 
 _OF_STAGE: dict[str, Callable[[Shape, Inputs], tuple[Found, ...]]] = {
     "qkv": _qkv_gradients,
+    "split": _split_gradients,
     "attention": _attention_gradients,
     "output": _output_gradients,
     "sublayer": _sublayer_gradients,
+    "stack": _stack_gradients,
 }

@@ -17,6 +17,7 @@ from harness.verification import (
     compare,
     compare_gradients,
     explain,
+    gradient_limits,
     limits,
     only_rearranges,
     poison,
@@ -42,6 +43,14 @@ def check(output: torch.Tensor, right: torch.Tensor, dtype: str = "fp32"):
 )
 def test_the_limits_are_those_of_the_method(dtype, whole, row):
     assert limits(dtype) == (whole, row)
+
+
+def test_a_deeper_stack_may_be_off_by_the_root_of_its_depth():
+    assert limits("bf16", 12) == limits("bf16")
+    assert limits("bf16", 48) == pytest.approx((2e-2, 4e-2))
+    right = torch.ones(4, 8).double()
+    wrong = (right * 1.015).to(torch.bfloat16)
+    assert [compare((wrong,), (right,), "bf16", "before", n).passed for n in (12, 48)] == [False, True]
 
 
 def test_an_equal_output_has_no_error():
@@ -235,6 +244,29 @@ def test_a_gradient_may_be_twice_as_far_off_as_an_output():
         found = check_gradients((right * (1 + error), gradient(right)))
         assert (found.passed, found.limit, found.worst_row_limit) == (passed, 2e-5, 4e-5)
         assert not check(right * (1 + error), right).passed
+
+
+def test_a_stacks_gradients_may_be_off_by_the_root_of_its_layers_more():
+    assert gradient_limits("bf16") == (2e-2, 4e-2)
+    assert gradient_limits("bf16", 16) == pytest.approx((8e-2, 16e-2))
+    right = rows([3, 4])
+    found = compare_gradients((right * 1.0001,), (gradient(right),), "fp32", "before", 36)
+    assert (found.passed, found.limit) == (True, pytest.approx(1.2e-4))
+
+
+def test_parts_added_up_one_at_a_time_in_bfloat16_are_off_by_as_much_as_the_limits_say():
+    """The limits' own reckoning: ε √(n / 2) of n parts, and ε √n of what is added to something larger."""
+    generator = torch.Generator().manual_seed(0)
+    parts = torch.randn(72, 64, 1024, generator=generator).bfloat16()
+    begun = 30 * torch.randn(64, 1024, generator=generator).bfloat16()
+    for start, expected in ((torch.zeros_like(begun), 36**0.5), (begun, 72**0.5)):
+        total = start
+        for part in parts:
+            total = total + part
+        right = start.double() + parts.double().sum(0)
+        off = compare((total,), (right,), "bf16", "before").relative_error
+        assert off == pytest.approx(1.6e-3 * expected, rel=0.15)
+        assert off < gradient_limits("bf16")[0]
 
 
 def test_a_row_that_cancelled_is_held_against_what_was_subtracted():

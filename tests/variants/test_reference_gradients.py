@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from variants import reference as blocks
-from variants.inputs import Inputs, Weights, learned, make_inputs
+from variants.inputs import Inputs, learned, make_inputs
 from variants.reference_gradients import reference_gradients
 from variants.shape import Shape
 from variants.stage import STAGES
@@ -19,8 +20,8 @@ CPU = torch.device("cpu")
 WITH_GRADIENTS = [name for name, stage in STAGES.items() if stage.gradients]
 
 shapes = st.builds(
-    lambda batch, seq_len, n_head, head_dim, causal, dtype: Shape(
-        batch, seq_len, n_head * head_dim, n_head, causal, dtype
+    lambda batch, seq_len, n_head, head_dim, causal, dtype, n_layer: Shape(
+        batch, seq_len, n_head * head_dim, n_head, causal, dtype, n_layer
     ),
     st.integers(1, 3),
     st.integers(1, 9),
@@ -28,6 +29,7 @@ shapes = st.builds(
     st.integers(1, 6),
     st.booleans(),
     st.sampled_from(["fp32", "bf16", "fp16"]),
+    st.integers(1, 3),
 )
 
 
@@ -54,13 +56,19 @@ def plain(stage, shape, x, w):
         case "sublayer":
             q, k, v = plain("qkv", shape, x, w)
             return plain("output", shape, [attend(q, k, v, shape.causal)], w)
+        case "split":
+            return [part.transpose(1, 2) for part in x[0].unbind(2)]
+        case "stack":
+            (y,) = x
+            for layer in w.layers:
+                y = y + plain("sublayer", shape, [y], layer)[0]
+            return [y]
 
 
 def by_autograd(stage, shape, inputs):
     """The same gradients, of float64 copies."""
     x = [a.double().requires_grad_() for a in inputs.activations]
-    names = ("w_q", "w_k", "w_v", "w_o")
-    w = Weights(*(getattr(inputs.weights, name).double().requires_grad_() for name in names))
+    w = inputs.weights.changed(lambda one: one.double().requires_grad_())
     given = [d.double() for d in inputs.output_gradients]
     return torch.autograd.grad(plain(stage, shape, x, w), [*x, *learned(stage, w)], given)
 
@@ -73,9 +81,12 @@ def with_gradients(stage, shape, seed=0):
 @given(shape=shapes, seed=st.integers(0, 100))
 @settings(max_examples=30)
 def test_they_agree_with_autograd(stage, shape, seed):
+    shape = shape if STAGES[stage].deep else replace(shape, n_layer=1)
     inputs = with_gradients(stage, shape, seed)
     found, right = reference_gradients(stage, shape, inputs), by_autograd(stage, shape, inputs)
-    assert tuple(gradient.name for gradient in found) == STAGES[stage].gradients
+    names = [gradient.name for gradient in found]
+    assert len(set(names)) == len(names) == len(right)
+    assert names == list(STAGES[stage].gradients) or STAGES[stage].deep
     for own, expected in zip(found, right, strict=True):
         assert own.value.dtype == torch.float64
         torch.testing.assert_close(own.value, expected, rtol=1e-10, atol=1e-11)
@@ -85,7 +96,7 @@ def test_they_agree_with_autograd(stage, shape, seed):
 @pytest.mark.parametrize("stage", WITH_GRADIENTS)
 @pytest.mark.parametrize("block_bytes", [1, 500, 5000])
 def test_the_size_of_a_block_changes_nothing(stage, block_bytes, monkeypatch):
-    shape = Shape(batch=3, seq_len=17, d_model=24, n_head=3)
+    shape = Shape(batch=3, seq_len=17, d_model=24, n_head=3, n_layer=2 if STAGES[stage].deep else 1)
     inputs = with_gradients(stage, shape)
     at_once = reference_gradients(stage, shape, inputs)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", block_bytes)
@@ -143,9 +154,18 @@ def test_a_scale_is_of_the_size_of_an_ordinary_row():
                 assert 0.5 < ratio.median() < 2, f"{stage} {gradient.name}"
 
 
+def test_the_gradients_of_a_stack_are_named_layer_by_layer():
+    shape = Shape(1, 2, 8, 1, n_layer=2)
+    names = [
+        gradient.name for gradient in reference_gradients("stack", shape, with_gradients("stack", shape))
+    ]
+    of_layer = ["dW_Q of layer {}", "dW_K of layer {}", "dW_V of layer {}", "dW_O of layer {}"]
+    assert names == ["dX", *(name.format(n) for n in (1, 2) for name in of_layer)]
+
+
 def test_a_stage_without_gradients_is_told_those_that_have_some():
     shape = Shape(1, 1, 8, 1)
-    with pytest.raises(ValueError, match="stage 'mlp' has no reference gradients: qkv, attention, output"):
+    with pytest.raises(ValueError, match="stage 'mlp' has no reference gradients: qkv, split, attention"):
         reference_gradients("mlp", shape, with_gradients("qkv", shape))
 
 
@@ -154,10 +174,9 @@ def test_a_stage_without_gradients_is_told_those_that_have_some():
 def test_on_a_gpu_they_agree_to_float32(stage):
     shape = Shape(batch=3, seq_len=33, d_model=48, n_head=3)
     inputs = with_gradients(stage, shape)
-    names = ("w_q", "w_k", "w_v", "w_o")
     on_gpu = Inputs(
         tuple(a.cuda() for a in inputs.activations),
-        Weights(*(getattr(inputs.weights, name).cuda() for name in names)),
+        inputs.weights.changed(torch.Tensor.cuda),
         tuple(d.cuda() for d in inputs.output_gradients),
     )
     found = reference_gradients(stage, shape, on_gpu), reference_gradients(stage, shape, inputs)

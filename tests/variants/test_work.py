@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def test_a_layer_of_andrea_120m_has_2_359_296_attention_parameters():
 
 
 def test_its_twelve_layers_have_about_a_quarter_of_120_million():
-    layers = PRESETS["andrea-120m"].n_layer * work.sublayer_parameters(andrea_120m())
+    layers = STAGES["stack"].parameters(andrea_120m(n_layer=PRESETS["andrea-120m"].n_layer))
     assert layers == 28_311_552
     assert layers / 120e6 == pytest.approx(0.25, abs=0.02)
 
@@ -71,6 +73,21 @@ def test_the_sublayer_is_the_sum_of_its_parts(shape):
     assert STAGES["sublayer"].parameters(shape) == sum(stage.parameters(shape) for stage in parts)
 
 
+@given(shapes, st.integers(1, 9))
+def test_a_stack_is_its_layers_and_carries_one_activation_in_and_out(shape, n_layer):
+    deep, layer, x = replace(shape, n_layer=n_layer), STAGES["sublayer"], shape.tokens * shape.d_model
+    assert STAGES["stack"].flops(deep) == n_layer * layer.flops(shape)
+    assert STAGES["stack"].parameters(deep) == n_layer * layer.parameters(shape)
+    assert STAGES["stack"].least_bytes(deep) == (2 * x + 4 * n_layer * shape.d_model**2) * shape.element_bytes
+
+
+@given(shapes)
+def test_a_split_computes_nothing_and_moves_q_k_and_v_in_and_out(shape):
+    split = STAGES["split"]
+    assert (split.flops(shape), split.parameters(shape)) == (0, 0)
+    assert split.least_bytes(shape) == 2 * 3 * shape.tokens * shape.d_model * shape.element_bytes
+
+
 @given(shapes)
 def test_least_bytes_are_every_input_and_output_once(shape):
     x, w, size = shape.tokens * shape.d_model, shape.d_model**2, shape.element_bytes
@@ -87,7 +104,9 @@ def test_backward_reads_the_outputs_gradient_too_and_writes_gradients_in_the_pla
         "qkv": ((x + 3 * w + 3 * x), (x + 3 * w), 3 * x),
         "attention": ((3 * x + x), 3 * x, x),
         "output": ((x + w + x), (x + w), x),
+        "split": ((3 * x + 3 * x), 3 * x, 3 * x),
         "sublayer": ((x + 4 * w + x), (x + 4 * w), x),
+        "stack": ((x + 4 * shape.n_layer * w + x), (x + 4 * shape.n_layer * w), x),
     }
     for name, (read, gradients, outputs) in read_and_written.items():
         assert STAGES[name].least_bytes(shape, "backward") == (read + gradients) * size
