@@ -55,7 +55,6 @@ def speedups_chart(groups: Sequence[GroupSpeedups]) -> Chart | None:
         f"on average {order[0]} is the fastest. The table of all times has the numbers.",
         spec=spec_of(_drawn(order, shapes, against, list(dict.fromkeys(one["sign"] for one in points)))),
         rows=points,
-        labels_px=170,
     )
 
 
