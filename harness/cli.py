@@ -46,6 +46,7 @@ def run(
     head_dim: options.HeadDim = None,
     n_head: options.NHead = None,
     d_model: options.DModel = None,
+    n_layer: options.NLayer = None,
     batch: options.Batch = None,
     seq_len: options.SeqLen = None,
     mask: options.Mask = None,
@@ -54,7 +55,8 @@ def run(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="A first look: one replicate, 8 s, everything at andrea-120m unless chosen."
+            "--quick",
+            help="A first look: one replicate, 8 s, everything but stacks at andrea-120m unless chosen.",
         ),
     ] = False,
     budget: Annotated[
@@ -97,7 +99,7 @@ def run(
     asked = run_command.Options(
         selection=options.selection(
             stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
-            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
+            n_layer=n_layer, batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
         ),
         everything=everything,
         quick=quick,
@@ -170,6 +172,7 @@ def ab(
     head_dim: options.HeadDim = None,
     n_head: options.NHead = None,
     d_model: options.DModel = None,
+    n_layer: options.NLayer = None,
     batch: options.Batch = None,
     seq_len: options.SeqLen = None,
     mask: options.Mask = None,
@@ -210,7 +213,7 @@ def ab(
         self_check=self_check,
         selection=options.selection(
             stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
-            batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
+            n_layer=n_layer, batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
         ),
         everything=everything,
         device=device,
@@ -328,14 +331,15 @@ def report(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
     )  # fmt: skip
-    given = {"parquet": parquet, "svg": svg, "by": by, "peak": peak}
-    others = [*formats, *(name for name, value in given.items() if value is not None)]
-    if len(run) > 1:
-        report_command.show_several(run, others, html)
-    elif svg is not None:
+    if svg is not None:
         from harness import svg_command
 
-        svg_command.draw(run[0], svg, [one for one in others if one != "svg"] + (["html"] if html else []))
+        given = {"parquet": parquet, "html": html, "by": by, "peak": peak}
+        others = options.chosen(**{name: value is not None for name, value in given.items()})
+        svg_command.draw(run, svg, [*formats, *others])
+    elif len(run) > 1:
+        others = options.chosen(parquet=parquet is not None, by=by is not None, peak=peak is not None)
+        report_command.show_several(run, [*formats, *others], html)
     else:
         report_command.show(run[0], formats, parquet, by, peak, html)
 

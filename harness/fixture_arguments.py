@@ -45,7 +45,9 @@ WHOLE: Rule = (_is_whole, "a whole number would do, as in head_dim=64")
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("stage", "variant"), TEXT),
     **dict.fromkeys(("model", "mask", "dtype", "mode", "device"), _or_none(TEXT)),
-    **dict.fromkeys(("d_model", "n_head", "head_dim", "batch", "seq_len", "replicates"), _or_none(WHOLE)),
+    **dict.fromkeys(
+        ("d_model", "n_head", "head_dim", "n_layer", "batch", "seq_len", "replicates"), _or_none(WHOLE)
+    ),
     "budget_s": (
         lambda value: value is None or isinstance(value, float) or _is_whole(value),
         "seconds would do, as in budget_s=60",

@@ -11,7 +11,9 @@ from rich.text import Text
 
 from harness.plan import ASIDES
 from harness.probe import look
+from harness.request import CPU_DEFAULTS, GPU_DEFAULTS
 from variants.presets import PRESETS
+from variants.shape import Shape
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
     from harness.plan import VariantFacts
 
+STACKS = (
+    f"by default {', '.join(GPU_DEFAULTS.stack_models)} at batch {GPU_DEFAULTS.batch[0]} on a GPU, "
+    f"{', '.join(CPU_DEFAULTS.stack_models)} on a CPU; --model, --n-layer and --batch ask for others"
+)
 ASIDE = "*"
 """What marks an aside."""
 
@@ -33,6 +39,8 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
         console.print()
         console.print(Text(f"{stage.name}: {stage.summary}", style="bold"))
         console.print(Text(f"arrives as {stage.arrives}; compared with {stage.baseline}"))
+        if stage.deep:
+            console.print(Text(STACKS))
         own = [v for v in variants if v.stage == stage.name]
         if strided := [v.name for v in own if v.arrives == "strided"]:
             console.print(Text(f"{stage.strided}, for {', '.join(strided)}"))
@@ -40,7 +48,7 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
         if any(v.aside for v in own):
             console.print(Text(f"{ASIDE} {ASIDES}"))
     console.print()
-    console.print(Text("presets", style="bold"))
+    console.print(Text("presets, with the weights of attention in all their layers", style="bold"))
     console.print(_presets())
 
 
@@ -55,11 +63,20 @@ def _variants(variants: list[VariantFacts]) -> Table:
 
 def _presets() -> Table:
     table = _table(
-        "model", "d_model", "n_head", "head_dim", "n_layer", "context", "where the figures come from"
+        "model",
+        "d_model",
+        "n_head",
+        "head_dim",
+        "n_layer",
+        "weights",
+        "context",
+        "where the figures come from",
     )
     for preset in PRESETS.values():
-        sizes = (preset.d_model, preset.n_head, preset.head_dim, preset.n_layer, preset.context)
-        table.add_row(preset.name, *map(str, sizes), preset.source)
+        sizes = (preset.d_model, preset.n_head, preset.head_dim, preset.n_layer)
+        shape = Shape(1, preset.context, preset.d_model, preset.n_head, n_layer=preset.n_layer)
+        weights = f"{STAGES['stack'].parameters(shape):,}"
+        table.add_row(preset.name, *map(str, sizes), weights, str(preset.context), preset.source)
     return table
 
 

@@ -46,7 +46,7 @@ Everything = Annotated[
     bool,
     typer.Option("--all", help="Every variant of every stage, default shapes, as far as nothing narrows it."),
 ]
-Stage = Annotated[Values, _values("--stage", "qkv, attention, output, sublayer.")]
+Stage = Annotated[Values, _values("--stage", "qkv, split, attention, output, sublayer, stack.")]
 Variant = Annotated[Values, _values("--variant", "Variants by name; `python -m harness list` shows them.")]
 Model = Annotated[
     Values,
@@ -60,7 +60,10 @@ HeadDim = Annotated[
 ]
 NHead = Annotated[Values, _values("--n-head", "Heads.  [default: the model's]")]
 DModel = Annotated[Values, _values("--d-model", "Width.  [default: the model's]")]
-Batch = Annotated[Values, _values("--batch", "Sequences at once.  [default: 1,32 on a GPU, 1 on a CPU]")]
+NLayer = Annotated[Values, _values("--n-layer", "Depth, of stacks alone.  [default: the model's]")]
+Batch = Annotated[
+    Values, _values("--batch", "Sequences at once.  [default: 1,32 on a GPU, 1 on a CPU and for stacks]")
+]
 SeqLen = Annotated[Values, _values("--seq-len", "Tokens a sequence.  [default: 1024 on a GPU, 256 on a CPU]")]
 Mask = Annotated[Values, _values("--mask", "causal, full.  [default: causal]")]
 Dtype = Annotated[
@@ -102,8 +105,8 @@ By = Annotated[
     str | None,
     optional(
         "--by",
-        "Pivot the run: a table of variants by head_dim, n_head, d_model, batch, seq_len, mask or dtype, with each "
-        "case's use of the tensor cores: useful / active / issued.",
+        "Pivot the run: a table of variants by head_dim, n_head, d_model, n_layer, batch, seq_len, mask or dtype, with "
+        "each case's use of the tensor cores: useful / active / issued.",
         "PROPERTY",
     ),
 ]
@@ -139,6 +142,7 @@ def selection(
     seq_len: Values,
     mask: Values,
     dtype: Values,
+    n_layer: Values,
 ) -> Selection:
     """The selection that these options name.
 
@@ -158,6 +162,7 @@ def selection(
         seq_len=split_counts("--seq-len", seq_len),
         masks=split_values("--mask", mask),
         dtypes=split_values("--dtype", dtype),
+        n_layer=split_counts("--n-layer", n_layer),
     )
 
 

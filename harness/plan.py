@@ -92,12 +92,12 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
     """
     device = environment["device"]
     chosen = _choose(selection, variants)
-    shapes = selection.shapes(defaults_for(device))
+    defaults = defaults_for(device)
     groups, left_out = [], []
     asides: dict[str, None] = {}
     for stage in STAGES:
         of_stage = [v for v in chosen if v.stage == stage]
-        for shape in shapes if of_stage else ():
+        for shape in selection.shapes(defaults, stage) if of_stage else ():
             _refuse_absurd(stage, shape, environment)
             asides |= {v.name: None for v in of_stage if _is_aside(v, selection, shape)}
             wanted = [v for v in of_stage if not _is_aside(v, selection, shape)]
@@ -145,12 +145,13 @@ def case_of(stage: str, variant: str, shape: Shape) -> Case:
         head_dim=shape.head_dim,
         causal=shape.causal,
         dtype=shape.dtype,
+        n_layer=shape.n_layer,
     )
 
 
 def shape_of(case: Case) -> Shape:
     """The shape a stored case was measured at."""
-    return Shape(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype)
+    return Shape(case.batch, case.seq_len, case.d_model, case.n_head, case.causal, case.dtype, case.n_layer)
 
 
 def figures(case: Case) -> dict[str, Any]:

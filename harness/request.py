@@ -26,18 +26,20 @@ MOST_SHAPES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a device measures when the user does not say."""
+    """What a device measures when the user does not say. Of stacks: the first batch, and models of their own."""
 
     batch: tuple[int, ...]
     seq_len: tuple[int, ...]
     dtype: tuple[str, ...]
+    stack_models: tuple[str, ...]
     budget_s: float
 
 
-GPU_DEFAULTS = Defaults(batch=(1, 32), seq_len=(1024,), dtype=("bf16",), budget_s=300.0)
-CPU_DEFAULTS = Defaults(batch=(1,), seq_len=(256,), dtype=("fp32",), budget_s=75.0)
-QUICK_BUDGET_S = 8.0
 QUICK_MODEL = "andrea-120m"
+GPU_DEFAULTS = Defaults((1, 32), (1024,), ("bf16",), (QUICK_MODEL,), budget_s=300.0)
+CPU_DEFAULTS = Defaults((1,), (256,), ("fp32",), ("andrea-12m",), budget_s=75.0)
+"""A stack takes n_layer times as long as its layers, which tell most of it: one model is enough by default."""
+QUICK_BUDGET_S = 8.0
 REPLICATES = 3
 SILENCE_S = 60.0
 
@@ -61,6 +63,7 @@ class Selection:
     seq_len: tuple[int, ...] = ()
     masks: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+    n_layer: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for kind, names, known in (
@@ -75,26 +78,33 @@ class Selection:
             for dtype in self.dtypes:
                 canonical_dtype(dtype)
             self._refuse_too_many()
-            self.shapes(CPU_DEFAULTS)
+            for stage in STAGES:
+                self.shapes(CPU_DEFAULTS, stage)
         except ShapeError as error:
             raise UsageError(str(error)) from error
+        if self.n_layer and self.stages and not any(STAGES[name].deep for name in self.stages):
+            raise UsageError(
+                f"--n-layer {self.n_layer[0]} is the depth of a stack, and --stage {','.join(self.stages)} has none: "
+                f"--stage stack would do, or leave --n-layer out"
+            )
 
-    def shapes(self, defaults: Defaults) -> tuple[Shape, ...]:
-        """Every shape asked for, in a stable order, each once.
+    def shapes(self, defaults: Defaults, stage: str) -> tuple[Shape, ...]:
+        """Every shape of a stage that was asked for, in a stable order, each once.
 
         Raises:
             ShapeError: the sizes do not fit one another.
         """
+        deep = STAGES[stage].deep
         every = itertools.product(
-            self._heads(),
-            self.batch or defaults.batch,
+            self._sizes(defaults.stack_models if deep else tuple(PRESETS), deep=deep),
+            self.batch or (defaults.batch[:1] if deep else defaults.batch),
             self.seq_len or defaults.seq_len,
             self.masks or ("causal",),
             self.dtypes or defaults.dtype,
         )
         return unique(
-            Shape(batch, seq_len, d_model, n_head, MASKS[mask], dtype)
-            for (d_model, n_head), batch, seq_len, mask, dtype in every
+            Shape(batch, seq_len, d_model, n_head, MASKS[mask], dtype, n_layer)
+            for (d_model, n_head, n_layer), batch, seq_len, mask, dtype in every
         )
 
     def _refuse_too_many(self) -> None:
@@ -104,6 +114,7 @@ class Selection:
             "--d-model": self.d_model,
             "--n-head": self.n_head,
             "--head-dim": self.head_dim,
+            "--n-layer": self.n_layer,
             "--batch": self.batch,
             "--seq-len": self.seq_len,
             "--mask": self.masks,
@@ -116,15 +127,20 @@ class Selection:
                 f"{counts} are {count:,} shapes: {MOST_SHAPES:,} at most; give fewer values, or several runs"
             )
 
-    def _heads(self) -> tuple[tuple[int, int], ...]:
-        """(d_model, n_head) of every model asked for, after the sweeps.
+    def _sizes(self, models: tuple[str, ...], *, deep: bool) -> tuple[tuple[int, int, int], ...]:
+        """(d_model, n_head, n_layer) of every model asked for, or of these, after the sweeps.
 
         A swept head_dim keeps the model's n_head, and d_model follows; with d_model given it keeps the width,
-        and n_head follows.
+        and n_head follows. The depth is the model's in a stack, and 1 elsewhere.
         """
-        sweeps = bool(self.d_model or self.n_head or self.head_dim)
-        names = self.models or ((QUICK_MODEL,) if sweeps else tuple(PRESETS))
-        return unique(pair for name in names for pair in self._swept(PRESETS[name]))
+        sweeps = bool(self.d_model or self.n_head or self.head_dim or (deep and self.n_layer))
+        chosen = [PRESETS[name] for name in self.models or ((QUICK_MODEL,) if sweeps else models)]
+        return unique(
+            (*heads, depth)
+            for model in chosen
+            for heads in self._swept(model)
+            for depth in ((self.n_layer or (model.n_layer,)) if deep else (1,))
+        )
 
     def _swept(self, model: Preset) -> Iterable[tuple[int, int]]:
         if not self.head_dim:

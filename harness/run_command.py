@@ -128,16 +128,19 @@ def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
     if not (options.everything or options.quick or options.selection != Selection()):
         raise UsageError(
             f"nothing selected: --all, or any of --stage ({', '.join(STAGES)}), --model ({', '.join(PRESETS)}), "
-            f"--variant, --head-dim, --n-head, --d-model, --batch, --seq-len, --mask, --dtype"
+            f"--variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, --mask, --dtype"
         )
     if options.replicates is not None and not 1 <= options.replicates <= 100:
         raise UsageError(f"--replicates {options.replicates} is out of range: 1 to 100 would do")
     environment, variants = look(options.device, options.plugins)
     selection = options.selection
     if options.quick and not (
-        selection.models or selection.d_model or selection.n_head or selection.head_dim
+        selection.models or selection.d_model or selection.n_head or selection.head_dim or selection.n_layer
     ):
         selection = replace(selection, models=(QUICK_MODEL,))
+    if options.quick and not (selection.stages or selection.variants or selection.n_layer):
+        one_layer = tuple(name for name, stage in STAGES.items() if not stage.deep)
+        selection = replace(selection, stages=one_layer)  # a stack takes a CPU longer than a first look may
     plan = make_plan(selection, variants, environment)
     if not plan.cases:
         raise UsageError("nothing to measure: no variant of these stages could be loaded")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from harness.child import RUNNING, Child, Program
@@ -107,7 +106,7 @@ class Runner:
             "target_precision": self._settings.get("target_precision", PRECISE),
             "precise": self._settings.get("target_precision", PRECISE),  # its name in some earlier versions
             "watch": False,  # an earlier version's worker, as the base of an `ab`, asks for it
-            "cases": [asdict(case) for case in cases],
+            "cases": [case.plain() for case in cases],
         }
 
     def _blame(self, replicate: int, cases: list[Case], fault: Fault) -> None:

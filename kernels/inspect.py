@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernels import block_per_head, flash_hopper, flash_portable, qkv_headmajor
+from kernels import block_per_head, flash_hopper, flash_portable, qkv_headmajor, relayout
 from kernels.compiler import Binary, Build, KernelError, compile_for, find
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def catalogue() -> Iterator[Build]:
     yield from flash_portable.builds()
     yield from flash_hopper.builds()
     yield from qkv_headmajor.builds()
+    yield from relayout.builds()
 
 
 def inspect(build: Build) -> list[Resources]:

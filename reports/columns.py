@@ -9,11 +9,12 @@ from reports import units
 from reports.remarks import outcome_label
 from reports.text import MISSING, plain
 from results.ranking import is_wide
-from results.schema import Outcome
+from results.schema import STRIDED, Outcome
 from results.tensor_use import tensor_use
+from results.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from reports.content import Fastest, GroupTable, Report
     from results.ranking import Standing
@@ -70,6 +71,7 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
         Column("stage", lambda best: plain(best.row.record.case.stage), left=True, least=9),
         *(_case_column(title, text) for title, text in telling(cases)),
         Column("fastest", lambda best: plain(best.row.variant), left=True, least=12),
+        *((_ARRIVES,) if any(best.row.record.arrives == STRIDED for best in report.fastest) else ()),
         Column(
             modes.pop() if len(modes) == 1 else "time",
             lambda best: scale(best.row.time.value_s if best.row.time else None, 4),
@@ -84,6 +86,17 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
     return without_empty([Grid(columns, tuple(lines))])[0]
 
 
+_ARRIVES: Column[Fastest] = Column(
+    "arrives", lambda best: plain(best.row.record.arrives or MISSING), left=True, expendable=4
+)
+
+
+def group_title(group: GroupTable) -> list[str]:
+    """The parts of a group's title; of a stack, with the parameters of its layers: `28.3 M parameters`."""
+    counts = {row.record.parameters for row in group.rows} - {0} if group.case.is_stack else set()
+    return [*case_title(group.case), *(f"{units.count(most)} parameters" for most in sorted(counts)[-1:])]
+
+
 def case_title(case: Case) -> list[str]:
     """The parts of a group's title: `qkv forward`, then the whole shape."""
     return [
@@ -91,6 +104,7 @@ def case_title(case: Case) -> list[str]:
         f"batch {case.batch}",
         f"seq_len {case.seq_len}",
         f"d_model {_width(case)}",
+        *([counted(case.n_layer, "layer")] if case.is_stack else []),
         "causal" if case.causal else "full",
         plain(case.dtype),
     ]
@@ -98,7 +112,8 @@ def case_title(case: Case) -> list[str]:
 
 def short_title(case: Case, among: Sequence[Case]) -> str:
     """`qkv, batch 32`: the stage, and of the shape only what differs among these cases."""
-    return plain(", ".join([case.stage, *(f"{title} {text(case)}" for title, text in telling(among))]))
+    said = ((title, text(case)) for title, text in telling(among))
+    return plain(", ".join([case.stage, *(f"{title} {text}" for title, text in said if text != MISSING)]))
 
 
 def telling(cases: Sequence[Case]) -> list[tuple[str, Callable[[Case], str]]]:
@@ -108,10 +123,22 @@ def telling(cases: Sequence[Case]) -> list[tuple[str, Callable[[Case], str]]]:
         ("batch", lambda case: str(case.batch)),
         ("seq_len", lambda case: str(case.seq_len)),
         ("d_model", _width),
+        ("n_layer", _depth_among(cases)),
         ("mask", lambda case: "causal" if case.causal else "full"),
         ("dtype", lambda case: plain(case.dtype)),
     )
     return [(title, text) for title, text in properties if len(set(map(text, cases))) > 1]
+
+
+def _depth_among(cases: Sequence[Case]) -> Callable[[Case], str]:
+    """A stack's depth, where any two stacks differ in it that are alike in their heads: else the width tells it."""
+    depths: dict[tuple[int, int], set[int]] = {}
+    for case in cases:
+        if case.is_stack:
+            depths.setdefault((case.d_model, case.n_head), set()).add(case.n_layer)
+    if all(len(of) == 1 for of in depths.values()):
+        return lambda _: MISSING
+    return lambda case: str(case.n_layer) if case.is_stack else MISSING
 
 
 def _width(case: Case) -> str:
@@ -155,7 +182,7 @@ def _group_grid(group: GroupTable) -> Grid[Standing]:
 
 def _group_columns(group: GroupTable) -> tuple[Column[Standing], ...]:
     records = [row.record for row in group.rows]
-    rate = units.rate_scale((row.flops_per_s for row in group.rows), "FLOP")
+    rate = rate_scale(group.rows)
     time = units.time_scale(known.value_s for record in records for known in record.estimates.values())
     size = units.size_scale(record.peak_delta_bytes for record in records)
     return (
@@ -164,8 +191,9 @@ def _group_columns(group: GroupTable) -> tuple[Column[Standing], ...]:
         Column("±", _interval),
         Column("eager", _other_mode("eager", group.mode, time), expendable=3),
         Column("graph", _other_mode("graph", group.mode, time), expendable=4),
-        Column(rate.unit, lambda row: rate.number(row.flops_per_s, 3), expendable=1),
+        Column(rate.unit, lambda row: rate.number(rate_per_s(row), 3), expendable=1),
         Column("peak", lambda row: units.percent(row.peak_fraction), expendable=2),
+        Column("copy", _of_copy, expendable=2),
         Column("held", lambda row: units.percent(row.held_fraction), expendable=5),
         Column("active", _active, expendable=5),
         Column("issued", _issued, expendable=5),
@@ -223,6 +251,22 @@ def _speedup(row: Standing) -> str:
     if not row.speedup:
         return MISSING
     return ("" if row.speedup_sure else UNSURE_MARK) + units.significant(row.speedup, 3)
+
+
+def rate_scale(rows: Iterable[Standing]) -> units.Scale:
+    """The unit of these cases' rates: FLOP/s, or B/s where they only move bytes."""
+    rows = list(rows)
+    moves = any(row.record.moves_only for row in rows)
+    return units.rate_scale(map(rate_per_s, rows), "B" if moves else "FLOP")
+
+
+def rate_per_s(row: Standing) -> float | None:
+    """Useful FLOPs a second, or least bytes a second of a case that only moves bytes."""
+    return row.bytes_per_s if row.record.moves_only else row.flops_per_s
+
+
+def _of_copy(row: Standing) -> str:
+    return units.percent(tensor_use(row).burst_fraction) if row.record.moves_only else MISSING
 
 
 def _active(row: Standing) -> str:

@@ -27,6 +27,7 @@ MODE_MEANINGS = {
 }
 
 ACTIVE_MEANING = "active: share of cycles with a tensor pipe busy"
+COPY_MEANING = "copy: share of a plain copy's bandwidth on this GPU, of 8 × L2"
 ISSUED_MEANING = "issued: FLOPs that the tensor cores executed ÷ the algorithm's"
 
 TIE_WIDTH = 0.05
@@ -66,7 +67,11 @@ def legend(report: Report) -> list[str]:
         (any(row.implausible for row in report.rows), f"{IMPLAUSIBLE_MARK} implausibly fast, not ranked"),
         *((mode in modes, meaning) for mode, meaning in MODE_MEANINGS.items()),
         (any(row.time and row.time.high_s for row in rows), "±: half the 95 % interval over replicates"),
-        (any(row.peak_fraction for row in rows), "peak: share of the device's peak rate"),
+        (any(row.peak_fraction for row in rows), f"peak: share of the device's peak rate{_of_memory(rows)}"),
+        (
+            any(row.record.moves_only and use.burst_fraction for row, use in zip(rows, uses, strict=True)),
+            COPY_MEANING,
+        ),
         (any(row.held_fraction for row in rows), "held: the same at the SM clock it ran at"),
         (any(use.tensor_active_percent is not None for use in uses), ACTIVE_MEANING),
         (any(use.issued_ratio is not None for use in uses), ISSUED_MEANING),
@@ -162,6 +167,13 @@ def _measured(report: Report) -> list[str]:
 def _merged(sources: tuple[str, ...]) -> str:
     ids = ", ".join(sources) if len(sources) <= 2 else f"{sources[0]} … {sources[-1]}"
     return f"merged {len(sources)} runs, newest of each case: {ids}"
+
+
+def _of_memory(rows: list[Standing]) -> str:
+    """What a peak is where cases only move bytes."""
+    return (
+        ", of its memory's where a stage only moves bytes" if any(r.record.moves_only for r in rows) else ""
+    )
 
 
 def _any_unsure(report: Report) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from reports import content
+from reports.columns import rate_per_s
 from reports.pivot_reasons import reasons_of
 from reports.pivot_sentences import sentences
 from reports.remarks import shared
@@ -32,6 +33,7 @@ BY: dict[str, Callable[[Case], Value]] = {
     "head_dim": lambda case: case.head_dim,
     "n_head": lambda case: case.n_head,
     "d_model": lambda case: case.d_model,
+    "n_layer": lambda case: case.n_layer,
     "batch": lambda case: case.batch,
     "seq_len": lambda case: case.seq_len,
     "mask": lambda case: "causal" if case.causal else "full",
@@ -169,6 +171,6 @@ def _table(family: _Family, by: str, peak: str) -> PivotTable:
 def _variants(rows: Iterable[Standing]) -> tuple[str, ...]:
     best: dict[str, float] = {}
     for row in rows:
-        rate = row.flops_per_s if row.outcome is Outcome.OK and not row.implausible else None
+        rate = rate_per_s(row) if row.outcome is Outcome.OK and not row.implausible else None
         best[row.variant] = max(best.get(row.variant, -math.inf), rate or -math.inf)
     return tuple(sorted(best, key=lambda variant: (-best[variant], variant)))

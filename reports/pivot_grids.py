@@ -17,6 +17,8 @@ from reports.columns import (
     Grid,
     Line,
     mark,
+    rate_per_s,
+    rate_scale,
 )
 from reports.headline import ACTIVE_MEANING, ISSUED_MEANING, MODE_MEANINGS
 from reports.layout import fit
@@ -24,6 +26,7 @@ from reports.remarks import outcome_label
 from reports.text import MISSING, plain
 from results.schema import Outcome
 from results.tensor_use import BURST, DATASHEET, GPM, HELD, NCU, SUSTAINED
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +42,13 @@ USEFUL = {
     BURST: "the algorithm's FLOP/s ÷ a large matmul's burst on this GPU (rested, caches cold)",
     SUSTAINED: "the algorithm's FLOP/s back to back ÷ what a large matmul sustained on this GPU",
 }
+MOVED = {
+    DATASHEET: "useful of a stage that only moves bytes: B/s ÷ the memory's datasheet peak",
+    BURST: "useful of a stage that only moves bytes: B/s ÷ a large copy's on this GPU",
+    **dict.fromkeys(
+        (HELD, SUSTAINED), "useful of a stage that only moves bytes: B/s, there is no such share"
+    ),
+}
 SOURCES = {NCU: "Nsight Compute, kernel by kernel", GPM: "NVML's GPM, a window of the whole GPU"}
 
 
@@ -52,6 +62,7 @@ def title(table: PivotTable, peak: str) -> list[str]:
         plain(f"{case.stage} {case.direction}"),
         *(f"{name} {size}" for name, size in sizes.items() if name != table.by),
         *(f"{name} follows {table.by}" for name in follows),
+        *([counted(case.n_layer, "layer")] if case.is_stack and table.by != "n_layer" else []),
         *([] if table.by == "mask" else ["causal" if case.causal else "full"]),
         *([] if table.by == "dtype" else [plain(case.dtype)]),
         *([f"useful in {scale.unit}"] if (scale := _rates(table, peak)) else []),
@@ -64,11 +75,13 @@ def legend(pivot: Pivot) -> list[str]:
     rows = [cell.row for cell in cells]
     sources = [SOURCES[name] for name in SOURCES if any(c.use.tensor_active_source == name for c in cells)]
     source = f" ({'; '.join(sources)})" if sources else ""
-    in_rates = [_rates(table, pivot.peak) is not None for table in pivot.tables]
+    compute = [table for table in pivot.tables if not _moves_only(table)]
+    in_rates = [_rates(table, pivot.peak) is not None for table in compute]
     said = (
         (True, "each cell: useful % / active % / issued ×"),
         (not all(in_rates), f"useful: {USEFUL[pivot.peak]}"),
         (any(in_rates), f"useful in FLOP/s, its share is not known ({USEFUL[pivot.peak]})"),
+        (any(map(_moves_only, pivot.tables)), MOVED[pivot.peak]),
         (True, f"{ACTIVE_MEANING}{source}"),
         (True, ISSUED_MEANING),
         (
@@ -197,15 +210,19 @@ def _rates(table: PivotTable, peak: str) -> units.Scale | None:
     cells = table.cells.values()
     if any(cell.use.fraction(peak) is not None for cell in cells):
         return None
-    rates = [cell.row.flops_per_s for cell in cells]
-    return units.rate_scale(rates, "FLOP") if any(rates) else None
+    rows = [cell.row for cell in cells]
+    return rate_scale(rows) if any(map(rate_per_s, rows)) else None
+
+
+def _moves_only(table: PivotTable) -> bool:
+    return any(cell.row.record.moves_only for cell in table.cells.values())
 
 
 def _parts(cell: Cell, peak: str, rates: units.Scale | None) -> list[str]:
     active = cell.use.tensor_active_percent
     issued = cell.use.issued_ratio
     return [
-        rates.number(cell.row.flops_per_s, 3) if rates else _share(cell.use.fraction(peak)),
+        rates.number(rate_per_s(cell.row), 3) if rates else _share(cell.use.fraction(peak)),
         _share(None if active is None else active / 100),
         MISSING if issued is None else f"{issued:.2f}",
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from reports import units
 from reports.text import listing, plain, shorten
-from results.peaks import peak_flops_per_s, why_no_peak
+from results.peaks import peak_bytes_per_s, peak_flops_per_s, why_no_copy, why_no_peak
 from results.schema import MODES, STRIDED, THROTTLED, Outcome
 from results.tensor_use import ACTIVE, asked, why_not
 
@@ -184,10 +184,25 @@ def _floors(record: Record) -> Iterator[tuple[str, str]]:
 
 def _comparisons(row: Standing, mixed: bool) -> Iterator[tuple[str, str]]:
     case, manifest = row.record.case, row.manifest
-    if peak_flops_per_s(manifest, case.dtype) is None:
+    if row.record.moves_only:
+        yield from _of_memory(row)
+    elif peak_flops_per_s(manifest, case.dtype) is None:
         yield "no share of peak", why_no_peak(manifest, case.dtype)
     if row.time and row.speedup is None:
         yield "no ×", _why_no_speedup(row, f"run {row.record.run_id}" if mixed else "this run")
+
+
+def _of_memory(row: Standing) -> Iterator[tuple[str, str]]:
+    """What a case that only moves bytes cannot be held against; where no peak is known, that is said in one way."""
+    manifest = row.manifest
+    if peak_bytes_per_s(manifest) is None:
+        other = (
+            row.record.case.dtype if peak_flops_per_s(manifest, row.record.case.dtype) is None else "memory"
+        )
+        yield "no share of peak", why_no_peak(manifest, other)
+    on_gpu = bool(manifest.environment.get("gpu"))
+    if on_gpu and row.time and not (row.ceilings and row.ceilings.copy_bytes_per_s):
+        yield "no share of a copy", why_no_copy(row.ceilings)
 
 
 def _why_no_speedup(row: Standing, run: str) -> str:

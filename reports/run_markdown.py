@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reports import headline
 from reports.answers import answers
-from reports.columns import case_title, fastest_grid, group_grids
+from reports.columns import fastest_grid, group_grids, group_title
 from reports.curves import curve_grids
 from reports.launches import TITLE as LAUNCHES
 from reports.launches import launches_grid
@@ -88,7 +88,7 @@ def _groups(report: Report, page: Page) -> None:
         Block(
             joined(
                 [
-                    f"#### {escape(' · '.join(case_title(group.case)))}",
+                    f"#### {escape(' · '.join(group_title(group)))}",
                     table(grid),
                     bullets(map(remark_line, group.remarks)),
                 ]

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from reports import headline
 from reports.answers import answers
-from reports.columns import Grid, case_title, fastest_grid, group_grids
+from reports.columns import Grid, fastest_grid, group_grids, group_title
 from reports.curves import curve_grids
 from reports.launches import TITLE as LAUNCHES
 from reports.launches import launches_grid
@@ -90,7 +90,7 @@ def _groups(report: Report, out: Printer) -> None:
     layout = fit(grids, out.width)
     for group, grid in zip(report.groups, grids, strict=True):
         out.line()
-        out.packed(case_title(group.case), "bold")
+        out.packed(group_title(group), "bold")
         print_grid(grid, layout, out)
         print_remarks(group.remarks, out)
     if layout.dropped:

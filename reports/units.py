@@ -128,6 +128,12 @@ def size(count: int | None) -> str:
     return f"{count} B" if power == 0 else f"{significant(value, 3)} {_BYTE_UNITS[power][1]}"
 
 
+def count(number: int) -> str:
+    """`28.3 M`, `2.36 M`, `147,456`: three significant digits in millions and billions."""
+    fitting = [pair for pair in ((1e6, "M"), (1e9, "G")) if number >= 0.9995 * pair[0]]
+    return f"{significant(number / fitting[-1][0], 3)} {fitting[-1][1]}" if fitting else f"{number:,}"
+
+
 def significant(value: float, digits: int) -> str:
     """`value` with `digits` significant digits: 1.000, 23.4, 12345; an exponent only where no table has room."""
     if value == 0:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from results.decomposition import decompose
 from results.peaks import peak_flops_per_s, why_no_peak
 from results.schema import Outcome
-from results.tensor_use import NOT_RECORDED, why_not
+from results.tensor_use import NOT_RECORDED, why_no_work, why_not
 from results.words import ended
 
 if TYPE_CHECKING:
@@ -130,7 +130,11 @@ def _work(standing: Standing, mhz: float | None) -> tuple[list[Bar], str | None]
     record, dtype = standing.record, standing.record.case.dtype
     peak = peak_flops_per_s(standing.manifest, dtype, mhz) if mhz else None
     if peak is None or not record.useful_flops:
-        why = "its useful work is not known" if peak else f"useful: {why_no_peak(standing.manifest, dtype)}"
+        why = (
+            why_no_work(record)
+            if peak or record.moves_only
+            else f"useful: {why_no_peak(standing.manifest, dtype)}"
+        )
         return [], why
     issued = record.counters.issued_flops if record.counters else None
     useful = Bar(USEFUL, record.useful_flops / peak)

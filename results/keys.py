@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Environment: TypeAlias = dict[str, Any]
 Entries: TypeAlias = frozenset[str]
 
-SHAPE = ("batch", "seq_len", "d_model", "n_head", "head_dim", "causal", "dtype")
+SHAPE = ("batch", "seq_len", "d_model", "n_head", "head_dim", "causal", "dtype", "n_layer")
 """Keys of a case rather than of a machine: `--across` one of them pairs cases that differ in it."""
 
 UNKNOWN = "not recorded"

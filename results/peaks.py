@@ -44,6 +44,11 @@ def why_no_peak(manifest: Manifest, dtype: str) -> str:
     return str(_entry(manifest, dtype).get("reason") or f"no {dtype} peak is known for this device")
 
 
+def peak_bytes_per_s(manifest: Manifest) -> float | None:
+    """The datasheet's bandwidth of the device's memory, or None."""
+    return _number(_entry(manifest, "memory").get("bytes_per_s"))
+
+
 def burst_flops_per_s(ceilings: Ceilings | None, dtype: str) -> float | None:
     """What a large matmul of this dtype reached on this GPU, cold and rested; None where none was measured."""
     matmul = _matmul(ceilings, dtype)
@@ -62,6 +67,12 @@ def why_no_ceiling(ceilings: Ceilings | None, dtype: str) -> str:
         return "this run measured no ceilings of its GPU"
     matmul = _matmul(ceilings, dtype)
     return (matmul.reason if matmul else None) or ceilings.reason or f"no {dtype} matmul was measured"
+
+
+def why_no_copy(ceilings: Ceilings | None) -> str:
+    """The reason for a missing `copy_bytes_per_s`."""
+    no_copy = ceilings.reason if ceilings else "this run measured no ceilings of its device"
+    return no_copy or "no copy was measured"
 
 
 def implausible(record: Record, manifest: Manifest) -> str | None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from results.peaks import implausible, peak_flops_per_s
+from results.peaks import implausible, peak_bytes_per_s, peak_flops_per_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,11 +31,12 @@ class Standing:
     """One case in its group; None is a value that is not known.
 
     `manifest` and `ceilings` are those of the case's own run, `mode` the group's headline mode, `time` the case's
-    estimate in it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock, `held_fraction` at
-    the SM clock it really ran at, `cycles` the time in cycles of that clock. `baseline` is what its own run
-    recorded of the baseline, `speedup` that one's time over its own, `speedup_sure` that `apart` tells the two
-    apart. `level` says that its interval overlaps the fastest one's. `implausible` says why its time cannot be
-    true, in whatever mode: such a case is neither the fastest nor level with it.
+    estimate in it, `peak_fraction` the share of the dtype's peak FLOP/s at the datasheet's clock (of the memory's peak
+    bandwidth for a case that only moves bytes), `held_fraction` at the SM clock it really ran at, `cycles` the time in
+    cycles of that clock. `baseline` is what its own run recorded of the baseline, `speedup` that one's time over its
+    own, `speedup_sure` that `apart` tells the two apart. `level` says that its interval overlaps the fastest one's.
+    `implausible` says why its time cannot be true, in whatever mode: such a case is neither the fastest nor level with
+    it.
     """
 
     record: Record
@@ -130,7 +131,10 @@ def _measured(record: Record, manifest: Manifest, mode: str | None) -> Standing:
     if time is None:
         return Standing(record, manifest, mode, implausible=doubt)
     flops_per_s = record.useful_flops / time.value_s if record.useful_flops else None
-    peak = peak_flops_per_s(manifest, record.case.dtype)
+    bytes_per_s = record.least_bytes / time.value_s if record.least_bytes else None
+    rate, peak = flops_per_s, peak_flops_per_s(manifest, record.case.dtype)
+    if record.moves_only:
+        rate, peak = bytes_per_s, peak_bytes_per_s(manifest)
     mhz = record.sampling[mode or ""].sm_clock_mhz
     at_clock = peak_flops_per_s(manifest, record.case.dtype, mhz) if mhz else None
     return Standing(
@@ -139,8 +143,8 @@ def _measured(record: Record, manifest: Manifest, mode: str | None) -> Standing:
         mode,
         time,
         flops_per_s=flops_per_s,
-        bytes_per_s=record.least_bytes / time.value_s if record.least_bytes else None,
-        peak_fraction=flops_per_s / peak if flops_per_s and peak else None,
+        bytes_per_s=bytes_per_s,
+        peak_fraction=rate / peak if rate and peak else None,
         held_fraction=flops_per_s / at_clock if flops_per_s and at_clock else None,
         cycles=time.value_s * mhz * 1e6 if mhz else None,
         implausible=doubt,

@@ -85,6 +85,11 @@ class Record:
     arrives: str | None = None
 
     @property
+    def moves_only(self) -> bool:
+        """Whether its work is bytes alone, as a relayout's is; another stage without FLOPs does not know them."""
+        return self.case.stage == "split" and not self.useful_flops
+
+    @property
     def peak_delta_bytes(self) -> int | None:
         """Peak memory of one call above what was resident, or None where it is unknown."""
         return self.memory.peak_delta_bytes if self.memory else None

@@ -6,7 +6,8 @@ History:
        dispatched are new; power, temperature and clock-event reasons of every block; warm-ups of any number.
     3  hardware counters: `gpm` and `counters` of an observation; the window's energy, scope, how it was fed and
        what each missing value lacks; ceilings, a line of their own in trials.jsonl.
-    4  a trial says how its activations arrive.
+    4  `n_layer` of a case, 1 unless it is a stack's; the stages `split`, which has no FLOPs, and `stack`. A trial says
+       how its activations arrive.
 
 Every stored number's name ends in its unit. A value that was not measured is None beside a reason in words,
 never 0. Samples are stored in the order they were taken and none is ever removed; statistics are derived.
@@ -87,7 +88,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What was measured: stage × variant × shape × direction. Sizes are counts."""
+    """What was measured: stage × variant × shape × direction. Sizes are counts; `n_layer` is 1 but of a stack."""
 
     stage: str
     variant: str
@@ -99,18 +100,31 @@ class Case:
     head_dim: int
     causal: bool
     dtype: str
+    n_layer: int = 1
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether its depth is one of its sizes, which is told then, and else is not."""
+        return self.stage == "stack"
 
     @property
     def group(self) -> str:
         """The key of the cases it is ranked with: everything but the variant."""
         mask = "causal" if self.causal else "full"
-        heads = f"h{self.n_head}x{self.head_dim}"
+        heads = f"h{self.n_head}x{self.head_dim}{f'-l{self.n_layer}' if self.is_stack else ''}"
         return f"{self.stage}/{self.direction}/b{self.batch}-t{self.seq_len}-{heads}-{mask}-{self.dtype}"
 
     @property
     def key(self) -> str:
         """The case's own key, unique in a run."""
         return f"{self.group}/{self.variant}"
+
+    def plain(self) -> dict[str, Any]:
+        """Its fields for a worker, which may be an earlier version's: a single layer goes without saying."""
+        fields = asdict(self)
+        if self.n_layer == 1:
+            del fields["n_layer"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from results.peaks import (
     peak_flops_per_s,
     sustained_flops_per_s,
     why_no_ceiling,
+    why_no_copy,
     why_no_peak,
 )
 from results.run import WANTED
@@ -43,6 +44,7 @@ ACTIVE = "tensor_active_percent"
 """What both sources call it."""
 
 NO_WORK = "its useful work is not known"
+MOVES_ONLY = "it computes nothing, it moves bytes"
 NOT_RECORDED = "it was not recorded"
 
 Known: TypeAlias = "float | str"
@@ -53,9 +55,11 @@ Known: TypeAlias = "float | str"
 class TensorUse:
     """One case's figures; `missing` maps the name of a field that is None to the reason.
 
-    The fractions are shares of the peaks in `PEAKS`. The active share is of elapsed cycles, its source one of `NCU`
-    and `GPM`, the first where both have spoken. `issued_ratio` is issued ÷ useful, 0 where no tensor instruction ran.
-    `average_power_w` and energy are the whole GPU's, idle power included, while the case ran back to back.
+    The fractions are shares of the peaks in `PEAKS`; of a case that only moves bytes, `datasheet_fraction` is a share
+    of the memory's peak, `burst_fraction` of what a large copy reached on this GPU. The active share is of elapsed
+    cycles, its source one of `NCU` and `GPM`, the first where both have spoken. `issued_ratio` is issued ÷ useful, 0
+    where no tensor instruction ran. `average_power_w` and energy are the whole GPU's, idle power included, while the
+    case ran back to back.
     """
 
     datasheet_fraction: float | None = None
@@ -131,6 +135,8 @@ def _useful(standing: Standing) -> dict[str, Known]:
     """The shares that the headline time gives."""
     dtype = standing.record.case.dtype
     flops_per_s = standing.flops_per_s
+    if standing.record.moves_only:
+        return _moved(standing)
     if flops_per_s is None:
         why = _why_no_rate(standing)
         return {f"{peak}_fraction": why for peak in ("datasheet", "held", "burst")}
@@ -145,8 +151,22 @@ def _useful(standing: Standing) -> dict[str, Known]:
     }
 
 
+def _moved(standing: Standing) -> dict[str, Known]:
+    """The same of a case that only moves bytes."""
+    if standing.bytes_per_s is None:
+        return {f"{peak}_fraction": _why_no_rate(standing) for peak in ("datasheet", "held", "burst")}
+    copy = standing.ceilings.copy_bytes_per_s if standing.ceilings else None
+    return {
+        "datasheet_fraction": _or(standing.peak_fraction, why_no_peak(standing.manifest, "memory")),
+        "held_fraction": f"{MOVES_ONLY}, and memory has a clock of its own",
+        "burst_fraction": standing.bytes_per_s / copy if copy else why_no_copy(standing.ceilings),
+    }
+
+
 def _sustained(standing: Standing) -> Known:
     """What the case kept up in its window ÷ what a matmul kept up: a rested GPU's times would flatter it."""
+    if standing.record.moves_only:
+        return f"{MOVES_ONLY}, and no copy was measured back to back"
     record, dtype = standing.record, standing.record.case.dtype
     ceiling = sustained_flops_per_s(standing.ceilings, dtype)
     if ceiling is None:
@@ -157,9 +177,14 @@ def _sustained(standing: Standing) -> Known:
     return record.useful_flops / span_s / ceiling if record.useful_flops else NO_WORK
 
 
+def why_no_work(record: Record) -> str:
+    """Why a case has no useful FLOPs."""
+    return MOVES_ONLY if record.moves_only else NO_WORK
+
+
 def _why_no_rate(standing: Standing) -> str:
     if standing.time:
-        return NO_WORK
+        return why_no_work(standing.record)
     reason = standing.record.mode_reasons.get(standing.mode or "", "no reason was stored")
     return f"it has no {standing.mode} time: {reason}" if standing.mode else "it has no time"
 
@@ -180,7 +205,7 @@ def _issued(standing: Standing) -> dict[str, Known]:
     issued, rate = _counted(standing, "issued_flops"), _counted(standing, "rate_while_active")
     ratio: Known = issued
     if counters is not None and counters.issued_flops is not None:
-        ratio = counters.issued_flops / record.useful_flops if record.useful_flops else NO_WORK
+        ratio = counters.issued_flops / record.useful_flops if record.useful_flops else why_no_work(record)
     return {"issued_flops": issued, "issued_ratio": ratio, "rate_while_active": rate}
 
 
@@ -199,7 +224,7 @@ def _energy(record: Record) -> dict[str, Known]:
     if isinstance(span_s, str):
         return {"average_power_w": power_w, "energy_per_call_j": span_s, "flop_per_j": span_s}
     joules = power_w * span_s
-    worth = record.useful_flops / joules if record.useful_flops and joules else NO_WORK
+    worth = record.useful_flops / joules if record.useful_flops and joules else why_no_work(record)
     return {"average_power_w": power_w, "energy_per_call_j": joules, "flop_per_j": worth}
 
 

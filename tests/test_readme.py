@@ -13,6 +13,7 @@ import pytest
 import results
 from harness import __main__ as entry
 from reports import units
+from reports.pivot import BY
 from results.schema import Outcome
 
 from .harness.commands import headbench, only_run, tiny_run
@@ -24,7 +25,9 @@ PAGES = {
 }
 README, TEXT = PAGES["README.md"], "\n".join(PAGES.values())
 COMMANDS = dict.fromkeys(re.findall(r"^    python -m harness (.*?)(?:\s+#.*)?$", TEXT, flags=re.MULTILINE))
-RUNS = [command for command in COMMANDS if command.startswith("run ")]
+QUESTIONS = re.findall(r"`(run --[^`]+)`", PAGES["docs/using.md"])
+"""The commands of the table that says which one answers which question."""
+RUNS = [command for command in (*COMMANDS, *QUESTIONS) if command.startswith("run ")]
 RECORDED = [command for command in COMMANDS if " nvidia-h200" in command]
 REFERENCE = "nvidia-h200/default"
 
@@ -51,6 +54,13 @@ def test_every_run_command_is_accepted(command, monkeypatch):
         entry.main()
     assert ended.value.code == 0
     assert len(accepted) == 1
+
+
+def test_every_question_has_one_command_and_a_property_that_a_run_can_be_pivoted_by():
+    assert len(QUESTIONS) >= 9
+    named = re.findall(r"`--by (\w+)`", PAGES["docs/using.md"])
+    assert len(named) >= 6
+    assert set(named) <= set(BY)
 
 
 def test_the_plugin_is_complete_short_and_right(tmp_path):

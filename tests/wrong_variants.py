@@ -68,6 +68,81 @@ class ReshapesOutput(Variant):
         return heads.reshape(s.batch, s.seq_len, s.d_model) @ self.w_o
 
 
+class ReshapesSplit(Variant):
+    """Makes the heads contiguous by a reshape alone, without the transpose: nothing is moved, so it is fast."""
+
+    stage = "split"
+    name = "wrong_reshape_without_transpose"
+
+    def call(self, projected):
+        s = self.shape
+        parts = (part.contiguous() for part in projected.unbind(2))
+        return tuple(part.view(s.batch, s.n_head, s.seq_len, s.head_dim) for part in parts)
+
+
+class SwapsKAndV(Variant):
+    """Right copies, handed out in the wrong order."""
+
+    stage = "split"
+    name = "wrong_swaps_k_and_v"
+
+    def call(self, projected):
+        q, k, v = (part.transpose(1, 2).contiguous() for part in projected.unbind(2))
+        return q, v, k
+
+
+class Stack(Variant):
+    """A stack that is right, for its subclasses to spoil; without a name it is no variant itself."""
+
+    stage = "stack"
+
+    def prepare(self, weights):
+        self.layers = weights.layers
+
+    def call(self, x):
+        for layer in self.layers:
+            x = x + self.sublayer(x, layer)
+        return x
+
+    def sublayer(self, x, layer):
+        s = self.shape
+        q, k, v = (
+            (x @ w).view(s.batch, s.seq_len, s.n_head, -1).transpose(1, 2)
+            for w in (layer.w_q, layer.w_k, layer.w_v)
+        )
+        heads = scaled_dot_product_attention(q, k, v, is_causal=s.causal)
+        return heads.transpose(1, 2).reshape(x.shape) @ layer.w_o
+
+
+class SkipsALayer(Stack):
+    """Leaves the last layer out."""
+
+    name = "wrong_skips_a_layer"
+
+    def prepare(self, weights):
+        self.layers = weights.layers[:-1]
+
+
+class RepeatsALayer(Stack):
+    """Uses the first layer's weights in every layer."""
+
+    name = "wrong_repeats_a_layer"
+
+    def prepare(self, weights):
+        self.layers = weights.layers[:1] * len(weights.layers)
+
+
+class ForgetsTheResidual(Stack):
+    """Hands each layer's output alone to the next."""
+
+    name = "wrong_forgets_the_residual"
+
+    def call(self, x):
+        for layer in self.layers:
+            x = self.sublayer(x, layer)
+        return x
+
+
 class TransposesEachHead(Wrong):
     """Swaps seq_len and head_dim inside each head, which keeps the shape if the two are equal."""
 

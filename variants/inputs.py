@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from variants.shape import Shape
 
 _TORCH_DTYPES = {
@@ -26,13 +28,24 @@ _ACTIVATION_STREAM = 1
 class Weights:
     """W_Q, W_K, W_V and W_O, each [d_model, d_model], multiplied from the right: Q = X · W_Q.
 
-    The heads lie side by side along the columns of W_Q, W_K and W_V, and along the rows of W_O.
+    The heads lie side by side along the columns of W_Q, W_K and W_V, and along the rows of W_O. They are those of
+    the first layer; `deeper` has those of the layers after it, in a stack.
     """
 
     w_q: torch.Tensor
     w_k: torch.Tensor
     w_v: torch.Tensor
     w_o: torch.Tensor
+    deeper: tuple[Weights, ...] = ()
+
+    @property
+    def layers(self) -> tuple[Weights, ...]:
+        """The weights of each layer, the first one's first."""
+        return Weights(self.w_q, self.w_k, self.w_v, self.w_o), *self.deeper
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """W_Q, W_K, W_V and W_O of every layer."""
+        return tuple(w for layer in self.layers for w in (layer.w_q, layer.w_k, layer.w_v, layer.w_o))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +56,8 @@ class Inputs:
     weights: Weights
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
-        """Activations, then W_Q, W_K, W_V and W_O."""
-        weights = self.weights
-        return (*self.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o)
+        """Activations, then W_Q, W_K, W_V and W_O of every layer."""
+        return *self.activations, *self.weights.tensors()
 
     def arriving(self, arrives: str) -> Inputs:
         """The same values, the activations in the layout that a variant declares, in new storage unless contiguous."""
@@ -53,8 +65,11 @@ class Inputs:
 
     def clone(self) -> Inputs:
         """The same values in storage of their own."""
-        copies = [tensor.clone() for tensor in self.tensors()]
-        return Inputs(tuple(copies[:-4]), Weights(*copies[-4:]))
+        layers = [
+            Weights(one.w_q.clone(), one.w_k.clone(), one.w_v.clone(), one.w_o.clone())
+            for one in self.weights.layers
+        ]
+        return Inputs(tuple(tensor.clone() for tensor in self.activations), stacked(layers))
 
     def copy_from(self, other: Inputs) -> None:
         """Take over the other's values in place."""
@@ -74,18 +89,29 @@ def torch_dtype(name: str) -> torch.dtype:
 def make_inputs(stage: str, shape: Shape, seed: int, device: torch.device) -> Inputs:
     """The stage's activations, X ~ N(0, 1), and the weights, W ~ N(0, 1/d_model): alike for alike seeds.
 
+    In a stack W_O is smaller by √(2 · n_layer), as GPTs are initialised: otherwise what the layers round differently
+    grows from one to the next, in bf16 to 0.4 of the output after twelve.
+
     Random streams differ between CPU and CUDA, so values repeat on one kind of device only.
     """
     generator = _generator(seed, _WEIGHT_STREAM, device)
-    weights = Weights(*(_weight(shape, generator, device) for _ in range(4)))
-    return Inputs(fresh_activations(stage, shape, seed, device), weights)
+    w_o_scale = (2 * shape.n_layer) ** -0.5 if stage == "stack" else 1.0
+    layers = [_layer(shape, w_o_scale, generator, device) for _ in range(shape.n_layer)]
+    return Inputs(fresh_activations(stage, shape, seed, device), stacked(layers))
+
+
+def stacked(layers: Sequence[Weights]) -> Weights:
+    """The weights of several layers as one."""
+    first, *deeper = layers
+    return replace(first, deeper=tuple(deeper))
 
 
 def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device) -> tuple[torch.Tensor, ...]:
     """The stage's activations alone, in new storage, contiguous.
 
-    qkv and sublayer: X [batch, seq_len, d_model]; attention: Q, K, V, each
-    [batch, n_head, seq_len, head_dim]; output: O in that layout.
+    qkv, sublayer and stack: X [batch, seq_len, d_model]; split: Q, K and V in one tensor
+    [batch, seq_len, 3, n_head, head_dim]; attention: Q, K, V, each [batch, n_head, seq_len, head_dim];
+    output: O in that layout.
 
     Raises:
         ValueError: the stage is unknown.
@@ -100,7 +126,15 @@ def fresh_activations(stage: str, shape: Shape, seed: int, device: torch.device)
 def _sizes(stage: str, shape: Shape) -> tuple[tuple[int, ...], ...]:
     heads = (shape.batch, shape.n_head, shape.seq_len, shape.head_dim)
     features = (shape.batch, shape.seq_len, shape.d_model)
-    sizes = {"qkv": (features,), "attention": (heads,) * 3, "output": (heads,), "sublayer": (features,)}
+    projected = (shape.batch, shape.seq_len, 3, shape.n_head, shape.head_dim)
+    sizes = {
+        "qkv": (features,),
+        "split": (projected,),
+        "attention": (heads,) * 3,
+        "output": (heads,),
+        "sublayer": (features,),
+        "stack": (features,),
+    }
     if stage not in sizes:
         raise ValueError(f"stage {stage!r} has no inputs: {', '.join(sizes)} have")
     return sizes[stage]
@@ -129,9 +163,15 @@ def strided(activations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     return views
 
 
-def _weight(shape: Shape, generator: torch.Generator, device: torch.device) -> torch.Tensor:
+def _layer(shape: Shape, w_o_scale: float, generator: torch.Generator, device: torch.device) -> Weights:
+    w_q, w_k, w_v = (_weight(shape, 1.0, generator, device) for _ in range(3))
+    return Weights(w_q, w_k, w_v, _weight(shape, w_o_scale, generator, device))
+
+
+def _weight(shape: Shape, scale: float, generator: torch.Generator, device: torch.device) -> torch.Tensor:
     weight = torch.empty(shape.d_model, shape.d_model, device=device)
-    return weight.normal_(0, shape.d_model**-0.5, generator=generator).to(torch_dtype(shape.dtype))
+    deviation = scale * shape.d_model**-0.5
+    return weight.normal_(0, deviation, generator=generator).to(torch_dtype(shape.dtype))
 
 
 def _generator(seed: int, stream: int, device: torch.device) -> torch.Generator:

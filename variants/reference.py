@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from variants.layout import merge_heads, split_heads
+from variants.stage import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,22 +35,29 @@ def reference(stage: str, shape: Shape, inputs: Inputs) -> tuple[torch.Tensor, .
         match stage:
             case "qkv":
                 return _qkv(shape, inputs.activations[0], inputs.weights)
+            case "split":
+                return _split(inputs.activations[0])
             case "attention":
                 return (_attention(shape, *inputs.activations),)
             case "output":
                 return (_output(inputs.activations[0], inputs.weights),)
             case "sublayer":
                 return (_sublayer(shape, inputs.activations[0], inputs.weights),)
+            case "stack":
+                return (_stack(shape, inputs.activations[0], inputs.weights),)
             case _:
-                raise ValueError(
-                    f"stage {stage!r} has no reference: qkv, attention, output and sublayer have"
-                )
+                raise ValueError(f"stage {stage!r} has no reference: {', '.join(STAGES)} have")
 
 
 def _qkv(shape: Shape, x: torch.Tensor, weights: Weights) -> tuple[torch.Tensor, ...]:
     """Q, K, V, each [batch, n_head, seq_len, head_dim], a view of [batch, seq_len, d_model]."""
     projected = (_matmul(x, w) for w in (weights.w_q, weights.w_k, weights.w_v))
     return tuple(split_heads(y, shape.n_head) for y in projected)
+
+
+def _split(projected: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Q, K, V, each [batch, n_head, seq_len, head_dim], from all three [batch, seq_len, 3, n_head, head_dim]."""
+    return tuple(part.transpose(1, 2).to(_stored(projected), copy=True) for part in projected.unbind(2))
 
 
 def _attention(shape: Shape, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -92,6 +100,14 @@ def _sublayer(shape: Shape, x: torch.Tensor, weights: Weights) -> torch.Tensor:
         q, k, v = _qkv(shape, x[start:stop], weights)
         out[start:stop] = _output(_attention(shape, q, k, v), weights)
     return out
+
+
+def _stack(shape: Shape, x: torch.Tensor, weights: Weights) -> torch.Tensor:
+    """X after n_layer sublayers, each added to what it was given."""
+    y = x.to(_stored(x), copy=True)
+    for layer in weights.layers:
+        y += _sublayer(shape, y, layer)
+    return y
 
 
 def _matmul(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

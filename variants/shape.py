@@ -1,4 +1,4 @@
-"""The shape of one attention sublayer: what a case is measured at."""
+"""The shape of an attention sublayer, or of a stack of them: what a case is measured at."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Shape:
     """One sublayer's sizes, checked when built.
 
     `head_dim` is `d_model / n_head` and must come out whole. Sizes are counts, at least 1; `dtype` is a key
-    of `DTYPES` or one of its aliases.
+    of `DTYPES` or one of its aliases. `n_layer` is the depth of a stack, and 1 in every other stage.
 
     Raises:
         ShapeError: a size is not a positive integer, n_head does not divide d_model, or the dtype is unknown.
@@ -41,6 +41,7 @@ class Shape:
     n_head: int
     causal: bool = True
     dtype: str = "fp32"
+    n_layer: int = 1
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -71,7 +72,8 @@ class Shape:
     def __str__(self) -> str:
         mask = "causal" if self.causal else "full"
         heads = f"{self.n_head}×{self.head_dim}"
-        return f"batch {self.batch}, seq_len {self.seq_len}, heads {heads}, {mask}, {self.dtype}"
+        depth = f", {self.n_layer} layers" if self.n_layer > 1 else ""
+        return f"batch {self.batch}, seq_len {self.seq_len}, heads {heads}{depth}, {mask}, {self.dtype}"
 
 
 def heads_from(d_model: int | None, n_head: int | None, head_dim: int | None) -> tuple[int, int]:

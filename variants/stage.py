@@ -16,11 +16,12 @@ Formula = Callable[["Shape"], int]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One part of the attention sublayer that variants compute in different ways.
+    """One part of the attention sublayer, or several sublayers, that variants compute in different ways.
 
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
     the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
+    `deep` says that `n_layer` is a size of it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Stage:
     activations_in: int
     activations_out: int
     strided: str | None = None
+    deep: bool = False
 
     def least_bytes(self, shape: Shape) -> int:
         """Every input read once and every output written once."""
@@ -53,12 +55,22 @@ STAGES = {
             activations_out=3,
         ),
         Stage(
+            name="split",
+            summary="the relayout alone: each head's rows of Q, K and V made contiguous",
+            baseline="torch_contiguous",
+            arrives="Q, K, V side by side as a fused projection leaves them, [batch, seq_len, 3, n_head, head_dim]",
+            flops=work.no_flops,
+            parameters=work.no_parameters,
+            activations_in=3,
+            activations_out=3,
+        ),
+        Stage(
             name="attention",
             summary="step 4: softmax(Q · Kᵀ / √head_dim + mask) · V for every head",
             baseline="per_head_loop",
             arrives="Q, K, V [batch, n_head, seq_len, head_dim], contiguous",
             flops=work.attention_flops,
-            parameters=work.attention_parameters,
+            parameters=work.no_parameters,
             activations_in=3,
             activations_out=1,
             strided="Q, K, V as views of one buffer [batch, seq_len, 3, n_head, head_dim]",
@@ -83,6 +95,18 @@ STAGES = {
             parameters=work.sublayer_parameters,
             activations_in=1,
             activations_out=1,
+        ),
+        Stage(
+            name="stack",
+            summary="n_layer sublayers with residuals: x + sublayer(x), again and again",
+            # Head by head, twelve layers are more launches than a held stream takes: no time of the mode that ranks.
+            baseline="fused_sdpa",
+            arrives="X [batch, seq_len, d_model]",
+            flops=work.stack_flops,
+            parameters=work.stack_parameters,
+            activations_in=1,
+            activations_out=1,
+            deep=True,
         ),
     )
 }

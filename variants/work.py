@@ -38,13 +38,24 @@ def sublayer_flops(shape: Shape) -> int:
     return qkv_flops(shape) + attention_flops(shape) + output_flops(shape)
 
 
+def stack_flops(shape: Shape) -> int:
+    """All five steps of every layer; the residual additions are no matrix work."""
+    return shape.n_layer * sublayer_flops(shape)
+
+
+def no_flops(shape: Shape) -> int:
+    """A relayout moves bytes and computes nothing."""
+    del shape
+    return 0
+
+
 def qkv_parameters(shape: Shape) -> int:
     """Elements of W_Q, W_K and W_V."""
     return 3 * shape.d_model**2
 
 
-def attention_parameters(shape: Shape) -> int:
-    """Attention itself has no weights."""
+def no_parameters(shape: Shape) -> int:
+    """Neither attention itself nor a relayout has weights."""
     del shape
     return 0
 
@@ -57,6 +68,11 @@ def output_parameters(shape: Shape) -> int:
 def sublayer_parameters(shape: Shape) -> int:
     """W_Q, W_K, W_V and W_O: 2,359,296 for a d_model of 768."""
     return 4 * shape.d_model**2
+
+
+def stack_parameters(shape: Shape) -> int:
+    """Four weights a layer: 28,311,552 for twelve layers of a d_model of 768."""
+    return shape.n_layer * sublayer_parameters(shape)
 
 
 def activation_elements(shape: Shape) -> int:

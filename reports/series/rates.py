@@ -61,6 +61,7 @@ def rate_charts(report: Report) -> tuple[RateChart, ...]:
             case.d_model,
             case.n_head,
             case.head_dim,
+            case.n_layer,
             case.causal,
             case.dtype,
         )

@@ -62,12 +62,13 @@ class Evidence:
     run: Run
     observed: Observed
     _standings: dict[tuple[Named, Place], Standing] = field(init=False, repr=False)
+    """Of stacks that differ in their depth alone, the deepest."""
     _times: dict[Case, Medians] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._standings = {
             ((one.record.case.stage, one.variant), place_of(one.record.case)): one
-            for one in self.run.standings()
+            for one in sorted(self.run.standings(), key=lambda one: one.record.case.n_layer)
             if one.record.case.direction == FORWARD and _coupled(one.record.case)
         }
         self._times = medians(self.run.trials)

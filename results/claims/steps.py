@@ -40,8 +40,8 @@ def parts(evidence: Evidence) -> list[Part]:
     places = evidence.places(needs, D_MODEL, N_HEAD)
     if not places:
         return [not_in_run(evidence, "a layer against its five steps", needs, D_MODEL, N_HEAD)]
-    tests = (_kernels, _sum, _depth)
-    return [part for place in places for test in tests for part in test(evidence, place)]
+    parts = [part for place in places for test in (_kernels, _sum) for part in test(evidence, place)]
+    return parts + _depths(evidence, places)
 
 
 def _kernels(evidence: Evidence, place: Place) -> list[Part]:
@@ -80,12 +80,20 @@ def _sum(evidence: Evidence, place: Place) -> list[Part]:
     return [within(_timed(evidence, STEPS, place), 1 / ADDS_UP, ADDS_UP, asked)]
 
 
-def _depth(evidence: Evidence, place: Place) -> list[Part]:
-    """A stack's depth is what it has in parameters of its layers."""
+def _depths(evidence: Evidence, places: Sequence[Place]) -> list[Part]:
+    """A stack against its layer wherever there is one: by default a run has stacks at its first batch alone."""
     about = "a stack's time ÷ its layers'"
-    stack, layer = evidence.standing(STACK, place), evidence.standing(LAYER, place)
-    if stack is None or layer is None:
+    stacked = [place for place in places if evidence.standing(STACK, place)]
+    if not stacked:
         return [not_in_run(evidence, about, (STACK,), D_MODEL, N_HEAD)]
+    return [part for place in stacked for part in _depth(evidence, place, about)]
+
+
+def _depth(evidence: Evidence, place: Place, about: str) -> list[Part]:
+    """A stack's depth is what it has in parameters of its layers."""
+    stack, layer = evidence.standing(STACK, place), evidence.standing(LAYER, place)
+    assert stack is not None
+    assert layer is not None
     if not (stack.record.parameters and layer.record.parameters):
         return [unasked(about, "the run does not say how many parameters they have")]
     depth = stack.record.parameters / layer.record.parameters

@@ -26,7 +26,12 @@ KERNELS = (*SDPA, *OURS, "materialized", "per_head_loop")
 """The last asks what the lesson's sentence says: a product Q_h · K_hᵀ for each head alone."""
 
 RELAYOUT_PAID = "strided ÷ (relayout + contiguous)"
-RELAYOUT = Cases(("split",), d_model=(D_MODEL,), n_head=(N_HEAD,))
+RELAYOUT = Cases(
+    ("split",),
+    ("torch_contiguous", "torch_permute", "torch_copy", "relayout"),
+    d_model=(D_MODEL,),
+    n_head=(N_HEAD,),
+)
 CASES = Cases(
     ("attention",),
     (*(f"{name}{end}" for name in KERNELS for end in ("", STRIDED)), COPIED[1]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -33,8 +34,8 @@ CPU = {"device": "cpu", "gpu": None, "cpu": {"name": "Some CPU", "memory_bytes":
 GPU = {**CPU, "device": "cuda:0", "gpu": {"name": "Some GPU", "memory_bytes": 80 << 30}}
 
 shapes = st.builds(
-    lambda batch, seq_len, n_head, head_dim, causal, dtype: Shape(
-        batch, seq_len, n_head * head_dim, n_head, causal, dtype
+    lambda batch, seq_len, n_head, head_dim, causal, dtype, n_layer: Shape(
+        batch, seq_len, n_head * head_dim, n_head, causal, dtype, n_layer
     ),
     st.integers(1, 10**6),
     st.integers(1, 10**6),
@@ -42,8 +43,16 @@ shapes = st.builds(
     st.integers(1, 512),
     st.booleans(),
     st.sampled_from(["bf16", "fp16", "tf32", "fp32", "float16"]),
+    st.integers(1, 100),
 )
-cases = st.builds(case_of, st.sampled_from(list(STAGES)), st.sampled_from(["a", "b", "per/head"]), shapes)
+
+
+def planned(stage, variant, shape):
+    """A case as a plan has it: only a stack is deeper than one layer."""
+    return case_of(stage, variant, shape if STAGES[stage].deep else replace(shape, n_layer=1))
+
+
+cases = st.builds(planned, st.sampled_from(list(STAGES)), st.sampled_from(["a", "b", "per/head"]), shapes)
 
 
 def plan(environment=CPU, found=VARIANTS, **asked):
@@ -115,7 +124,27 @@ def test_what_the_machine_lacks_is_said_before_what_the_dtype_rules_out():
 def test_groups_come_stage_by_stage_and_shape_by_shape_within_each():
     found = plan(models=("andrea-480m", "andrea-12m"), seq_len=(128, 7))
     places = [(group.stage, group.shape.d_model, group.shape.seq_len) for group in found.groups]
-    assert places == list(itertools.product(STAGES, (1536, 384), (128, 7)))
+    stages = [stage for stage in STAGES if any(one.stage == stage for one in VARIANTS)]
+    assert places == list(itertools.product(stages, (1536, 384), (128, 7)))
+
+
+def test_stacks_are_planned_at_the_first_batch_and_their_models_depth():
+    found = plan(GPU, [*VARIANTS, facts("stack", "fused_sdpa")], stages=("sublayer", "stack"))
+    sizes = [
+        (group.stage, group.shape.batch, group.shape.d_model, group.shape.n_layer) for group in found.groups
+    ]
+    layers = itertools.product(("sublayer",), (384, 768, 1536, 864), (1, 32), (1,))
+    assert sizes == [
+        *((stage, batch, d_model, n_layer) for stage, d_model, batch, n_layer in layers),
+        ("stack", 1, 768, 12),
+    ]
+
+
+def test_every_depth_of_a_stack_is_a_group_of_its_own():
+    found = plan(GPU, [facts("stack", "a"), facts("stack", "b")], n_layer=(1, 2, 12))
+    assert [group.cases[0].group.split("/")[-1] for group in found.groups] == [
+        f"b1-t1024-h12x64-l{n_layer}-causal-bf16" for n_layer in (1, 2, 12)
+    ]
 
 
 def test_variants_keep_the_order_they_were_found_in():
@@ -147,11 +176,12 @@ def test_a_name_that_several_stages_have_is_chosen_in_all_of_them():
 def test_the_grid_is_complete_whatever_is_left_out(variants, dtypes, environment):
     selection = Selection(models=("andrea-12m", "head-dim-72"), batch=(1, 2), dtypes=tuple(sorted(dtypes)))
     found = make_plan(selection, variants, environment)
+    seq_len = 256 if environment is CPU else 1024
     whole = {
-        case_of(v.stage, v.name, Shape(batch, 256 if environment is CPU else 1024, d_model, 12, True, dtype))
+        case_of(v.stage, v.name, Shape(batch, seq_len, d_model, 12, True, dtype, n_layer))
         for v in variants
         for batch in (1, 2)
-        for d_model in (384, 864)
+        for d_model, n_layer in (((384, 6), (864, 12)) if STAGES[v.stage].deep else ((384, 1), (864, 1)))
         for dtype in dtypes
     }
     assert len(found.cases) == len(whole)

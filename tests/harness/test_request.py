@@ -29,7 +29,7 @@ from variants.shape import Shape
 
 def widths(**asked):
     """(d_model, n_head, head_dim) of every shape asked for."""
-    return [(s.d_model, s.n_head, s.head_dim) for s in Selection(**asked).shapes(CPU_DEFAULTS)]
+    return [(s.d_model, s.n_head, s.head_dim) for s in Selection(**asked).shapes(CPU_DEFAULTS, "qkv")]
 
 
 def refusal(**asked) -> str:
@@ -41,14 +41,14 @@ def refusal(**asked) -> str:
 
 
 def test_nothing_asked_for_is_every_preset_with_the_devices_defaults():
-    on_gpu = Selection().shapes(GPU_DEFAULTS)
+    on_gpu = Selection().shapes(GPU_DEFAULTS, "qkv")
     assert len(on_gpu) == 4 * 2
     assert on_gpu[:2] == (
         Shape(1, 1024, 384, 12, causal=True, dtype="bf16"),
         Shape(32, 1024, 384, 12, causal=True, dtype="bf16"),
     )
     assert widths() == [(p.d_model, p.n_head, p.head_dim) for p in PRESETS.values()]
-    assert {s.seq_len for s in Selection().shapes(CPU_DEFAULTS)} == {256}
+    assert {s.seq_len for s in Selection().shapes(CPU_DEFAULTS, "qkv")} == {256}
 
 
 @pytest.mark.parametrize(("device", "expected"), [("cpu", CPU_DEFAULTS), ("cuda:0", GPU_DEFAULTS)])
@@ -95,7 +95,7 @@ def test_every_combination_of_sizes_masks_and_dtypes_is_there_once():
         seq_len=(7, 129),
         masks=("causal", "full"),
         dtypes=("fp32", "bf16"),
-    ).shapes(CPU_DEFAULTS)
+    ).shapes(CPU_DEFAULTS, "qkv")
     assert len(shapes) == len(set(shapes)) == 16
     assert {(s.batch, s.seq_len, s.causal, s.dtype) for s in shapes} == {
         (b, t, causal, dtype)
@@ -107,7 +107,7 @@ def test_every_combination_of_sizes_masks_and_dtypes_is_there_once():
 
 
 def test_a_dtype_and_its_alias_are_one_shape():
-    shapes = Selection(models=("andrea-12m",), dtypes=("bfloat16", "bf16")).shapes(CPU_DEFAULTS)
+    shapes = Selection(models=("andrea-12m",), dtypes=("bfloat16", "bf16")).shapes(CPU_DEFAULTS, "qkv")
     assert [s.dtype for s in shapes] == ["bf16"]
 
 
@@ -123,6 +123,40 @@ def test_a_head_dim_that_does_not_divide_the_given_width_names_the_nearest_that_
     )
 
 
+def stacks(defaults=CPU_DEFAULTS, **asked) -> list[tuple[int, int, int]]:
+    """(d_model, batch, n_layer) of every stack asked for."""
+    return [(s.d_model, s.batch, s.n_layer) for s in Selection(**asked).shapes(defaults, "stack")]
+
+
+def test_a_stack_has_the_depth_of_its_model_and_the_first_batch_alone():
+    assert stacks(GPU_DEFAULTS) == [(768, 1, 12)]
+    assert stacks(GPU_DEFAULTS, models=tuple(PRESETS)) == [
+        (p.d_model, 1, p.n_layer) for p in PRESETS.values()
+    ]
+    assert stacks(GPU_DEFAULTS, models=("andrea-480m",), batch=(2, 8)) == [(1536, 2, 16), (1536, 8, 16)]
+
+
+def test_a_cpu_measures_the_small_stack_unless_a_model_or_a_size_is_given():
+    assert stacks() == [(384, 1, 6)]
+    assert stacks(models=("andrea-480m",)) == [(1536, 1, 16)]
+    assert stacks(d_model=(192,)) == [(192, 1, 12)]
+
+
+def test_depths_are_of_stacks_alone():
+    asked = {"n_layer": (1, 2, 4)}
+    assert stacks(**asked) == [(768, 1, 1), (768, 1, 2), (768, 1, 4)]
+    assert {s.n_layer for s in Selection(**asked).shapes(CPU_DEFAULTS, "sublayer")} == {1}
+    assert widths(**asked) == widths()
+
+
+def test_a_depth_without_a_stack_says_where_it_belongs():
+    assert refusal(n_layer=(3,), stages=("qkv", "sublayer")) == (
+        "--n-layer 3 is the depth of a stack, and --stage qkv,sublayer has none: --stage stack would do, or leave "
+        "--n-layer out"
+    )
+    Selection(n_layer=(3,), stages=("qkv", "stack"))
+
+
 def test_three_sizes_that_disagree_say_so():
     assert refusal(d_model=(768,), n_head=(12,), head_dim=(32,)) == (
         "d_model 768 is not n_head 12 × head_dim 32 = 384: give two of the three"
@@ -133,7 +167,10 @@ def test_three_sizes_that_disagree_say_so():
     ("asked", "message"),
     [
         ({"stages": ("atention",)}, "stage 'atention' is unknown: did you mean attention?"),
-        ({"stages": ("zzz",)}, "stage 'zzz' is unknown: qkv, attention, output, sublayer are known"),
+        (
+            {"stages": ("zzz",)},
+            "stage 'zzz' is unknown: qkv, split, attention, output, sublayer, stack are known",
+        ),
         (
             {"models": ("andrea-120",)},
             "model 'andrea-120' is unknown: did you mean andrea-120m or andrea-12m",
@@ -213,7 +250,7 @@ def test_ranges_that_multiply_to_too_many_shapes_are_refused_before_any_is_made(
         "give fewer values, or several runs"
     )
     at_most = Selection(models=("andrea-120m",), batch=thousand[:100], seq_len=thousand[:100])
-    assert len(at_most.shapes(CPU_DEFAULTS)) == MOST_SHAPES
+    assert len(at_most.shapes(CPU_DEFAULTS, "qkv")) == MOST_SHAPES
 
 
 @pytest.mark.parametrize("empty", [[""], [","], [" , ", ""]])

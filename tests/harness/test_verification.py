@@ -35,6 +35,14 @@ def test_the_limits_are_those_of_the_method(dtype, whole, row):
     assert limits(dtype) == (whole, row)
 
 
+def test_a_deeper_stack_may_be_off_by_the_root_of_its_depth():
+    assert limits("bf16", 12) == limits("bf16")
+    assert limits("bf16", 48) == pytest.approx((2e-2, 4e-2))
+    right = torch.ones(4, 8).double()
+    wrong = (right * 1.015).to(torch.bfloat16)
+    assert [compare((wrong,), (right,), "bf16", "before", n).passed for n in (12, 48)] == [False, True]
+
+
 def test_an_equal_output_has_no_error():
     found = check(rows([1, 2], [3, 4]), rows([1, 2], [3, 4]))
     assert (found.relative_error, found.worst_row_error, found.passed, found.reason) == (0, 0, True, None)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from cuda.pathfinder import find_nvidia_binary_utility
 
-from kernels import block_per_head, flash_hopper, flash_portable, qkv_headmajor
+from kernels import block_per_head, flash_hopper, flash_portable, qkv_headmajor, relayout
 from tests.harness.commands import ROOT, environment
 
 FOUND = 9
@@ -35,7 +35,9 @@ def watched(tool: str, *program: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.gpu
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
 @pytest.mark.parametrize(
-    "kernel", [flash_portable, flash_hopper, block_per_head, qkv_headmajor], ids=lambda kernel: kernel.ACTOR
+    "kernel",
+    [flash_portable, flash_hopper, block_per_head, qkv_headmajor, relayout],
+    ids=lambda kernel: kernel.ACTOR,
 )
 def test_a_small_run_is_clean(kernel, tool):
     if kernel is flash_hopper and (reason := kernel.refuses(64, torch.device("cuda"))):

@@ -21,9 +21,11 @@ ON_CPU = {"n_head": 2, "batch": 1, "seq_len": 64}
     ("stage", "variant"),
     [
         ("qkv", "fused_qkv"),
+        ("split", "torch_contiguous"),
         ("attention", "sdpa"),
         ("output", "concat_matmul"),
         ("sublayer", "fused_sdpa"),
+        ("stack", "fused_sdpa"),
     ],
 )
 def test_stage(headbench: Headbench, stage: str, variant: str, head_dim: int) -> None:

@@ -193,3 +193,18 @@ def test_what_a_measurement_can_read_is_written_in_full():
     assert units.ratio(1e290) == "1.00e+290 ×"
     assert units.ratio(123456) == "123000 ×"
     assert units.significant(1e-9, 2) == "0.0000000010"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (589_824, "589,824"),
+        (999_400, "999,400"),
+        (2_359_296, "2.36 M"),
+        (28_311_552, "28.3 M"),
+        (10**9, "1.00 G"),
+    ],
+)
+def test_a_count_has_three_digits_from_a_million_on(number, text):
+    assert units.count(number) == text

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.schema import Manifest, Outcome, Timing, Trial
+from results.schema import Case, Manifest, Outcome, Timing, Trial
 from tests.results.builders import case, manifest, timing, trial, verification
 
 
@@ -22,6 +22,23 @@ def test_a_trial_survives_json(outcome):
 def test_a_manifest_survives_json():
     one = manifest()
     assert Manifest.from_json(json.loads(json.dumps(one.to_json(), allow_nan=False))) == one
+
+
+def test_what_was_stored_before_there_were_stacks_is_of_one_layer():
+    stored = trial().to_json()
+    del stored["case"]["n_layer"]
+    assert Trial.from_json(stored) == trial()
+
+
+def test_a_stacks_depth_stands_in_its_keys_and_no_other_cases_does():
+    layer = case()
+    stack = replace(layer, stage="stack", n_layer=12)
+    assert f"h{stack.n_head}x{stack.head_dim}-l12-" in stack.key
+    assert "-l" not in layer.key
+    assert stack.group != replace(stack, n_layer=6).group
+    assert Case(**layer.plain()) == layer
+    assert "n_layer" not in layer.plain()
+    assert Case(**stack.plain()) == stack
 
 
 def test_an_error_that_is_not_a_number_is_stored_as_not_known():

@@ -246,3 +246,37 @@ def test_every_figure_is_there_or_has_its_reason(counters, window):
         if one.name not in ("missing", "tensor_active_source"):
             assert (getattr(use, one.name) is None) == (one.name in use.missing)
     assert all(use.missing.values())
+
+
+def split_run(ceilings=h200.CEILINGS, **manifest) -> Run:
+    """A relayout of 302 MB in 78 µs, by which 3.87 TB/s were moved."""
+    of = h200.run([("sdpa_cudnn", 64)], **manifest)
+    split = builders.case("relayout", stage="split", batch=32)
+    of.trials = [builders.trial(split, replicate, median_s=78e-6) for replicate in range(3)]
+    of.manifest = replace(of.manifest, cases=(split,))
+    of.ceilings = ceilings
+    return of
+
+
+def test_a_stage_that_only_moves_bytes_is_held_against_the_memorys_peak_and_a_plain_copy():
+    (row,) = split_run().standings()
+    use = tensor_use(row)
+    moved = 12 * 32 * 1024 * 768 / 78e-6
+    assert row.flops_per_s is None
+    assert row.bytes_per_s == pytest.approx(moved)
+    assert use.datasheet_fraction == row.peak_fraction == pytest.approx(moved / 4.8e12)
+    assert use.burst_fraction == pytest.approx(moved / 4.3e12)
+
+
+def test_what_such_a_stage_lacks_says_that_it_computes_nothing():
+    (row,) = split_run().standings()
+    missing = tensor_use(row).missing
+    for name in ("held_fraction", "sustained_fraction"):
+        assert missing[name].startswith("it computes nothing, it moves bytes, and ")
+    (row,) = split_run(ceilings=None).standings()
+    assert tensor_use(row).missing["burst_fraction"] == "this run measured no ceilings of its device"
+    (row,) = split_run(ceilings=replace(h200.CEILINGS, copy_bytes_per_s=None)).standings()
+    assert tensor_use(row).missing["burst_fraction"] == "no copy was measured"
+    peaks = {"bf16": builders.GPU_ENVIRONMENT["peaks"]["bf16"]}
+    (row,) = split_run(environment={**builders.GPU_ENVIRONMENT, "peaks": peaks}).standings()
+    assert tensor_use(row).missing["datasheet_fraction"] == "no memory peak is known for this device"

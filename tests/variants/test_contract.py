@@ -12,6 +12,7 @@ from variants.inputs import Inputs, fresh_activations, make_inputs, torch_dtype
 from variants.reference import reference
 from variants.registry import discover
 from variants.shape import Shape
+from variants.stage import STAGES
 from variants.variant import Machine, Unsupported, Variant
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -46,7 +47,7 @@ def verify(own: Variant, shape: Shape, inputs: Inputs, when: str) -> None:
     poison(shape, inputs.activations[0].device)
     outputs = own.canonical(own.call(*given.activations))
     assert given.equals(inputs), f"it changes its inputs or weights at {shape}"
-    check = compare(outputs, right, shape.dtype, when)
+    check = compare(outputs, right, shape.dtype, when, shape.n_layer)
     assert check.passed, f"{own.stage}/{own.name} at {shape}: {explain(check)}"
 
 
@@ -74,7 +75,8 @@ def check_odd_shapes(variant: type[Variant], head_dim: int, dtype: str, device: 
         sizes = [(129, 3, head_dim != 32)]
     for seq_len, batch, causal in sizes:
         try:
-            check_contract(variant, Shape(batch, seq_len, N_HEAD * head_dim, N_HEAD, causal, dtype), device)
+            shape = Shape(batch, seq_len, N_HEAD * head_dim, N_HEAD, causal, dtype, depth(variant))
+            check_contract(variant, shape, device)
         except Unsupported as reason:
             reasons.append(str(reason))
     if len(reasons) == len(sizes):
@@ -84,6 +86,11 @@ def check_odd_shapes(variant: type[Variant], head_dim: int, dtype: str, device: 
 def on(device: str) -> list[type[Variant]]:
     """The variants that may run on such a device at all: others would only fill the list of skips."""
     return [variant for variant in VARIANTS.values() if variant.requires.device in (None, device)]
+
+
+def depth(variant: type[Variant]) -> int:
+    """n_layer of the shapes a variant is tried at."""
+    return 3 if STAGES[variant.stage].deep else 1
 
 
 def variant_id(variant: type[Variant]) -> str:
@@ -108,7 +115,7 @@ def test_on_a_gpu_every_variant_is_right_and_leaves_its_inputs_alone(variant, he
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 @pytest.mark.parametrize("n_head", [1, 2])
 def test_one_head_and_an_even_number_of_heads_are_right_too(variant, n_head):
-    shape = Shape(2, 5, 24 * n_head, n_head)
+    shape = Shape(2, 5, 24 * n_head, n_head, n_layer=depth(variant))
     inputs = make_inputs(variant.stage, shape, 1, CPU)
     with torch.inference_mode():
         verify(prepared(variant, shape, inputs), shape, inputs, "before")
@@ -116,7 +123,7 @@ def test_one_head_and_an_even_number_of_heads_are_right_too(variant, n_head):
 
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_calls_that_alternate_between_inputs_do_not_disturb_each_other(variant):
-    shape = Shape(2, 9, 72, 3)
+    shape = Shape(2, 9, 72, 3, n_layer=depth(variant))
     first = make_inputs(variant.stage, shape, 1, CPU)
     second = Inputs(fresh_activations(variant.stage, shape, 2, CPU), first.weights)
     with torch.inference_mode():
@@ -127,7 +134,7 @@ def test_calls_that_alternate_between_inputs_do_not_disturb_each_other(variant):
 
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_two_variants_of_one_class_do_not_share_weights(variant):
-    shape = Shape(1, 5, 72, 3)
+    shape = Shape(1, 5, 72, 3, n_layer=depth(variant))
     one, other = (make_inputs(variant.stage, shape, seed, CPU) for seed in (1, 2))
     with torch.inference_mode():
         own = prepared(variant, shape, one)
@@ -138,7 +145,7 @@ def test_two_variants_of_one_class_do_not_share_weights(variant):
 @pytest.mark.parametrize("variant", on("cpu"), ids=variant_id)
 def test_canonical_only_rearranges_what_call_gave(variant):
     """It must not compute, or it would hide from the clock what a caller pays."""
-    shape = Shape(2, 5, 72, 3)
+    shape = Shape(2, 5, 72, 3, n_layer=depth(variant))
     inputs = make_inputs(variant.stage, shape, 1, CPU)
     with torch.inference_mode():
         own = prepared(variant, shape, inputs)

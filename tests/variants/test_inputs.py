@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import pytest
 import torch
 
@@ -13,16 +11,23 @@ from variants.stage import STAGES
 
 CPU = torch.device("cpu")
 SHAPE = Shape(batch=2, seq_len=5, d_model=24, n_head=3, dtype="bf16")
-X, HEADS = (2, 5, 24), (2, 3, 5, 8)
+X, HEADS, PROJECTED = (2, 5, 24), (2, 3, 5, 8), (2, 5, 3, 3, 8)
 
 
 def tensors(inputs) -> list[torch.Tensor]:
-    weights = inputs.weights
-    return [*inputs.activations, weights.w_q, weights.w_k, weights.w_v, weights.w_o]
+    return list(inputs.tensors())
 
 
 @pytest.mark.parametrize(
-    ("stage", "sizes"), [("qkv", [X]), ("attention", [HEADS] * 3), ("output", [HEADS]), ("sublayer", [X])]
+    ("stage", "sizes"),
+    [
+        ("qkv", [X]),
+        ("split", [PROJECTED]),
+        ("attention", [HEADS] * 3),
+        ("output", [HEADS]),
+        ("sublayer", [X]),
+        ("stack", [X]),
+    ],
 )
 def test_activations_arrive_in_the_stages_layout(stage, sizes):
     activations = make_inputs(stage, SHAPE, 0, CPU).activations
@@ -70,13 +75,46 @@ def test_activations_are_standard_normal_and_weights_keep_their_size(dtype):
 
 
 def test_weights_are_square_and_in_the_shapes_dtype():
-    for weight in astuple(make_inputs("qkv", SHAPE, 0, CPU).weights):
+    for weight in make_inputs("qkv", SHAPE, 0, CPU).weights.tensors():
         assert weight.shape == (24, 24)
         assert weight.dtype == torch_dtype("bf16")
 
 
+def test_every_layer_of_a_stack_has_weights_of_its_own_the_first_those_of_a_sublayer():
+    deep = Shape(batch=1, seq_len=2, d_model=24, n_head=3, n_layer=4)
+    weights = make_inputs("stack", deep, 3, CPU).weights
+    assert len(weights.layers) == 4
+    assert len(weights.tensors()) == 16
+    assert len({w.data_ptr() for w in weights.tensors()}) == 16
+    assert len({tuple(w.flatten()[:24].tolist()) for w in weights.tensors()}) == 16
+    alone = make_inputs("sublayer", Shape(1, 2, 24, 3), 3, CPU).weights
+    assert alone.layers == (alone,)
+    assert torch.equal(weights.w_q, alone.w_q)
+
+
+@pytest.mark.parametrize("n_layer", [1, 8])
+def test_w_o_of_a_stack_is_smaller_by_the_root_of_twice_its_depth(n_layer):
+    shape = Shape(batch=1, seq_len=2, d_model=256, n_head=4, n_layer=n_layer)
+    for layer in make_inputs("stack", shape, 1, CPU).weights.layers:
+        assert layer.w_q.std().item() == pytest.approx(256**-0.5, rel=0.02)
+        assert layer.w_o.std().item() == pytest.approx((256 * 2 * n_layer) ** -0.5, rel=0.02)
+
+
+def test_clones_copies_and_comparisons_reach_the_deepest_layer():
+    deep = Shape(batch=1, seq_len=2, d_model=24, n_head=3, n_layer=3)
+    inputs, other = (make_inputs("stack", deep, seed, CPU) for seed in (0, 1))
+    kept = inputs.clone()
+    assert kept.equals(inputs)
+    assert not {w.data_ptr() for w in kept.tensors()} & {w.data_ptr() for w in inputs.tensors()}
+    inputs.weights.layers[2].w_o.mul_(2)
+    assert not kept.equals(inputs)
+    kept.copy_from(other)
+    assert kept.equals(other)
+
+
 def test_an_unknown_stage_names_those_that_have_inputs():
-    with pytest.raises(ValueError, match="stage 'mlp' has no inputs: qkv, attention, output, sublayer have"):
+    known = "qkv, split, attention, output, sublayer, stack have"
+    with pytest.raises(ValueError, match=f"stage 'mlp' has no inputs: {known}"):
         make_inputs("mlp", SHAPE, 0, CPU)
 
 

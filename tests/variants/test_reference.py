@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from variants import reference as module
-from variants.inputs import Inputs, Weights, make_inputs
+from variants.inputs import Inputs, Weights, make_inputs, stacked
 from variants.reference import reference
 from variants.shape import Shape
+from variants.stage import STAGES
 
 CPU = torch.device("cpu")
 
@@ -61,8 +63,20 @@ def naive(stage, shape, inputs):
             return [naive_attention(*x, shape.causal)]
         case "output":
             return [combine(x[0])]
+        case "split":
+            return list(x[0].transpose(2, 0, 3, 1, 4))
         case "sublayer":
             return [combine(naive_attention(*(project(weight) for weight in (w_q, w_k, w_v)), shape.causal))]
+        case "stack":
+            return [naive_stack(shape, inputs)]
+
+
+def naive_stack(shape, inputs):
+    """X, and again and again the sublayer's output added to it."""
+    y = inputs.activations[0].double()
+    for layer in inputs.weights.layers:
+        y = y + torch.from_numpy(naive("sublayer", replace(shape, n_layer=1), Inputs((y,), layer))[0])
+    return y.numpy()
 
 
 def attend(q, k, v, causal=True):
@@ -73,10 +87,11 @@ def attend(q, k, v, causal=True):
     return reference("attention", shape, Inputs(heads, Weights(none, none, none, none)))[0][0, 0]
 
 
-@pytest.mark.parametrize("stage", ["qkv", "attention", "output", "sublayer"])
+@pytest.mark.parametrize("stage", STAGES)
 @given(shape=shapes, seed=st.integers(0, 100))
 @settings(max_examples=30)
 def test_it_agrees_with_the_naive_formulas(stage, shape, seed):
+    shape = replace(shape, n_layer=3 if STAGES[stage].deep else 1)
     inputs = make_inputs(stage, shape, seed, CPU)
     expected = naive(stage, shape, inputs)
     found = reference(stage, shape, inputs)
@@ -86,7 +101,7 @@ def test_it_agrees_with_the_naive_formulas(stage, shape, seed):
         np.testing.assert_allclose(own.numpy(), right, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("stage", ["qkv", "attention", "output", "sublayer"])
+@pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("block_bytes", [1, 500, 5000])
 def test_the_size_of_a_block_changes_nothing(stage, block_bytes, monkeypatch):
     shape = Shape(batch=3, seq_len=17, d_model=24, n_head=3)
@@ -124,7 +139,7 @@ def test_two_keys_weigh_as_their_scores_say():
     assert attend(q, k, v)[1].item() == pytest.approx(3 / 4, rel=1e-7)  # log(3) is rounded to float32
 
 
-@pytest.mark.parametrize("stage", ["attention", "sublayer"])
+@pytest.mark.parametrize("stage", ["attention", "sublayer", "stack"])
 @pytest.mark.parametrize("block_bytes", [500, 2**28])
 def test_a_masked_key_never_influences_a_query(stage, block_bytes, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK_BYTES", block_bytes)
@@ -145,25 +160,19 @@ def test_scores_too_large_for_float32_still_give_a_mean():
 
 def test_an_unknown_stage_names_those_that_have_a_reference():
     shape = Shape(1, 1, 8, 1)
-    with pytest.raises(
-        ValueError, match="stage 'mlp' has no reference: qkv, attention, output and sublayer have"
-    ):
+    known = "qkv, split, attention, output, sublayer, stack have"
+    with pytest.raises(ValueError, match=f"stage 'mlp' has no reference: {known}"):
         reference("mlp", shape, make_inputs("qkv", shape, 0, CPU))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("stage", ["qkv", "attention", "output", "sublayer"])
+@pytest.mark.parametrize("stage", STAGES)
 def test_on_a_gpu_it_agrees_to_float32(stage):
-    shape = Shape(batch=3, seq_len=33, d_model=48, n_head=3)
+    shape = Shape(batch=3, seq_len=33, d_model=48, n_head=3, n_layer=2 if STAGES[stage].deep else 1)
     inputs = make_inputs(stage, shape, 0, CPU)
     on_gpu = Inputs(
         tuple(a.cuda() for a in inputs.activations),
-        Weights(
-            *(
-                w.cuda()
-                for w in (inputs.weights.w_q, inputs.weights.w_k, inputs.weights.w_v, inputs.weights.w_o)
-            )
-        ),
+        stacked([Weights(*(w.cuda() for w in layer.tensors())) for layer in inputs.weights.layers]),
     )
     for own, right in zip(reference(stage, shape, on_gpu), reference(stage, shape, inputs), strict=True):
         assert own.is_cuda

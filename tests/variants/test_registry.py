@@ -156,7 +156,10 @@ def test_an_interrupt_during_import_is_no_fault_of_the_plugin(plugin):
             GOOD.replace("output", "atention"),
             "Mine has the stage 'atention', which does not exist: attention would",
         ),
-        (GOOD.replace("output", "mlp"), "does not exist: qkv or attention or output or sublayer would do"),
+        (
+            GOOD.replace("output", "mlp"),
+            "does not exist: qkv or split or attention or output or sublayer or stack would do",
+        ),
         (GOOD.replace('    stage = "output"\n', ""), "Mine has the stage None, which does not exist"),
         (GOOD.replace('"output"', "['output']"), "Mine has the stage ['output'], which does not exist"),
         (GOOD.replace("def call", "def run"), "Mine has no `call`: it must define"),

@@ -11,7 +11,7 @@ from variants.stage import STAGES
 
 
 def test_the_stages_come_in_the_order_they_are_computed():
-    assert list(STAGES) == ["qkv", "attention", "output", "sublayer"]
+    assert list(STAGES) == ["qkv", "split", "attention", "output", "sublayer", "stack"]
 
 
 @pytest.mark.parametrize("stage", STAGES.values(), ids=lambda stage: stage.name)

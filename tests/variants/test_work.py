@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def test_a_layer_of_andrea_120m_has_2_359_296_attention_parameters():
 
 
 def test_its_twelve_layers_have_about_a_quarter_of_120_million():
-    layers = PRESETS["andrea-120m"].n_layer * work.sublayer_parameters(andrea_120m())
+    layers = STAGES["stack"].parameters(andrea_120m(n_layer=PRESETS["andrea-120m"].n_layer))
     assert layers == 28_311_552
     assert layers / 120e6 == pytest.approx(0.25, abs=0.02)
 
@@ -69,6 +71,21 @@ def test_the_sublayer_is_the_sum_of_its_parts(shape):
     parts = [STAGES[name] for name in ("qkv", "attention", "output")]
     assert STAGES["sublayer"].flops(shape) == sum(stage.flops(shape) for stage in parts)
     assert STAGES["sublayer"].parameters(shape) == sum(stage.parameters(shape) for stage in parts)
+
+
+@given(shapes, st.integers(1, 9))
+def test_a_stack_is_its_layers_and_carries_one_activation_in_and_out(shape, n_layer):
+    deep, layer, x = replace(shape, n_layer=n_layer), STAGES["sublayer"], shape.tokens * shape.d_model
+    assert STAGES["stack"].flops(deep) == n_layer * layer.flops(shape)
+    assert STAGES["stack"].parameters(deep) == n_layer * layer.parameters(shape)
+    assert STAGES["stack"].least_bytes(deep) == (2 * x + 4 * n_layer * shape.d_model**2) * shape.element_bytes
+
+
+@given(shapes)
+def test_a_split_computes_nothing_and_moves_q_k_and_v_in_and_out(shape):
+    split = STAGES["split"]
+    assert (split.flops(shape), split.parameters(shape)) == (0, 0)
+    assert split.least_bytes(shape) == 2 * 3 * shape.tokens * shape.d_model * shape.element_bytes
 
 
 @given(shapes)

@@ -12,6 +12,7 @@ from variants.inputs import Inputs, fresh_activations, make_inputs
 from variants.reference import reference
 from variants.registry import discover
 from variants.shape import Shape
+from variants.stage import STAGES
 
 WRONG = {
     key: variant
@@ -45,7 +46,8 @@ def caught(variant: type, shape: Shape, device: torch.device) -> str | None:
 def passes(own, shape: Shape, inputs: Inputs, when: str) -> bool:
     expected = reference(own.stage, shape, inputs)
     poison(shape, inputs.activations[0].device)
-    return compare(own.canonical(own.call(*inputs.activations)), expected, shape.dtype, when).passed
+    outputs = own.canonical(own.call(*inputs.activations))
+    return compare(outputs, expected, shape.dtype, when, shape.n_layer).passed
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -53,13 +55,29 @@ def passes(own, shape: Shape, inputs: Inputs, when: str) -> bool:
 @pytest.mark.parametrize(("seq_len", "head_dim"), [(129, 32), (32, 32), (7, 8)])
 @pytest.mark.parametrize("key", WRONG, ids="/".join)
 def test_a_wrong_variant_is_caught(key, seq_len, head_dim, dtype, device):
-    shape = Shape(2, seq_len, 3 * head_dim, 3, causal=True, dtype=dtype)
+    n_layer = 12 if STAGES[key[0]].deep else 1
+    shape = Shape(2, seq_len, 3 * head_dim, 3, causal=True, dtype=dtype, n_layer=n_layer)
     assert caught(WRONG[key], shape, torch.device(device)) == CAUGHT_LATER.get(key[1], "before")
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["wrong_skips_a_layer", "wrong_repeats_a_layer"])
+def test_one_wrong_layer_of_forty_eight_is_caught_under_a_deep_stacks_limits(name, device):
+    shape = Shape(1, 256, 96, 3, dtype="bf16", n_layer=48)
+    assert caught(WRONG["stack", name], shape, torch.device(device)) == "before"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_right_stack_of_forty_eight_layers_is_not(device):
+    shape = Shape(1, 256, 96, 3, dtype="bf16", n_layer=48)
+    assert caught(discover().variants["stack", "fused_sdpa"], shape, torch.device(device)) is None
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
-    "key", [("attention", "sdpa"), ("qkv", "fused"), ("output", "concat_matmul")], ids="/".join
+    "key",
+    [("attention", "sdpa"), ("qkv", "fused"), ("output", "concat_matmul"), ("split", "torch_copy")],
+    ids="/".join,
 )
 def test_a_right_variant_is_not(key, device):
     shape = Shape(2, 32, 96, 3, dtype="bf16")

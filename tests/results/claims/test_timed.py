@@ -165,6 +165,37 @@ def test_c13_adds_up_steps_and_layers(layer_s: float, stack_s: float | None, ver
     assert finding("C13", layer(layer_s, stack_s)).judgement == verdict
 
 
+def test_c13_asks_for_a_stack_where_there_is_one_and_lacks_it_aloud_where_there_is_none() -> None:
+    with_stack, at_32 = layer(3e-4, 36e-4), layer(3e-4)
+    large = [replace(one, case=replace(one.case, batch=32)) for one in at_32.trials]
+    both = replace(with_stack, trials=[*with_stack.trials, *large])
+    depths = [part for part in finding("C13", both).parts if part.about == "a stack's time ÷ its layers'"]
+    assert [(part.at, part.answer.value) for part in depths] == [("batch 1", "holds")]
+    (lacking,) = [
+        part for part in finding("C13", at_32).parts if part.about == "a stack's time ÷ its layers'"
+    ]
+    assert "does not have stack/fused_sdpa" in str(lacking.reason)
+
+
+def test_of_stacks_of_several_depths_c13_takes_the_deepest() -> None:
+    of = layer(3e-4, 36e-4)
+    deep = [
+        replace(
+            one,
+            case=replace(one.case, n_layer=n_layer),
+            parameters=100 * n_layer,
+            timings={mode: builders.timing(3e-4 * n_layer) for mode in one.timings},
+        )
+        for one in of.trials
+        if one.case.stage == "stack"
+        for n_layer in (24, 2)
+    ]
+    layers = [one for one in of.trials if one.case.stage != "stack"]
+    told = [part.says for part in finding("C13", replace(of, trials=[*layers, *deep])).parts]
+    assert any("the time of 24 layers" in says for says in told)
+    assert not any("the time of 2 layers" in says for says in told)
+
+
 def test_a_cpu_has_no_tensor_cores_and_no_thread_blocks() -> None:
     times = {attention(name): 1e-4 for name in ("sdpa", "block_per_head")}
     on_cpu = run(times, environment=builders.CPU_ENVIRONMENT)
