@@ -6,8 +6,9 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.damage import damage_told
 from harness.errors import HeadbenchError, UsageError, shown
-from harness.report_command import damage_told, recorded
+from harness.report_command import recorded
 from harness.verdict_output import at_most_one
 from results.claims import CLAIMS, Evidence, judge
 from results.store import StoreError

@@ -243,13 +243,14 @@ def compare(
     json: options.Json = False,
     markdown: options.Markdown = False,
     junit: options.Junit = False,
+    html: options.Html = None,
 ) -> None:
     """Compare recorded runs, a verdict per case: advisory, for sessions differ by more than their processes do."""
     from harness import compare_command
     from harness.request import split_values
 
     formats = options.chosen(csv=csv, json=json, markdown=markdown, junit=junit)
-    raise typer.Exit(compare_command.show(base, head, split_values("--across", across), formats))
+    raise typer.Exit(compare_command.show(base, head, split_values("--across", across), formats, html))
 
 
 app.command()(lesson_cli.claims)
@@ -294,7 +295,11 @@ def doctor(
 @app.command()
 def report(
     run: Annotated[
-        str, typer.Argument(help="A run's folder or id, `latest`, a folder of runs, or a reference's name.")
+        list[str],
+        typer.Argument(
+            help="A run's folder or id, `latest`, a folder of runs, or a reference's name; several with --html: the "
+            "others against the first."
+        ),
     ],
     csv: options.Csv = False,
     json: options.Json = False,
@@ -309,6 +314,7 @@ def report(
     parquet: Annotated[
         Path | None, options.path("--parquet", "A row per case, into this file, as Parquet.", "FILE")
     ] = None,
+    html: options.Html = None,
     svg: Annotated[
         Path | None,
         options.path(
@@ -328,10 +334,14 @@ def report(
     if svg is not None:
         from harness import svg_command
 
-        other = {"parquet": parquet, "by": by, "peak": peak}
-        svg_command.draw(run, svg, [*formats, *(name for name, value in other.items() if value is not None)])
+        given = {"parquet": parquet, "html": html, "by": by, "peak": peak}
+        others = options.chosen(**{name: value is not None for name, value in given.items()})
+        svg_command.draw(run, svg, [*formats, *others])
+    elif len(run) > 1:
+        others = options.chosen(parquet=parquet is not None, by=by is not None, peak=peak is not None)
+        report_command.show_several(run, [*formats, *others], html)
     else:
-        report_command.show(run, formats, parquet, by, peak)
+        report_command.show(run[0], formats, parquet, by, peak, html)
 
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from harness.damage import damage_told
 from harness.errors import UsageError, shown, unknown
-from harness.report_command import damage_told, recorded
+from harness.report_command import recorded
 from harness.verdict_output import at_most_one
 from results.explanation import explain, why_no_time
 from results.store import LATEST

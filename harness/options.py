@@ -95,6 +95,12 @@ Json = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="A row per case, as CSV.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="The tables, as Markdown.")]
 Junit = Annotated[bool, typer.Option("--junit", help="A test case per case, as JUnit XML.")]
+Html = Annotated[
+    Path | None,
+    path(
+        "--html", "One page with charts into this file: it needs no network and can be sent as it is.", "FILE"
+    ),
+]
 By = Annotated[
     str | None,
     optional(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.errors import HeadbenchError, UsageError, shown, unknown
-from harness.verdict_output import at_most_one, print_session
+from harness.damage import damage_told
+from harness.errors import UsageError, shown, unknown
+from harness.html_output import write_comparisons, write_run, write_session
+from harness.verdict_output import at_most_one, print_session, side_label
 from results.paired import read_pairs
 from results.session import is_session
-from results.store import Run, StoreError, locate, read
+from results.store import Run, StoreError, locate, read, read_each
 from results.tensor_use import DATASHEET, PEAKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -24,18 +25,20 @@ def show(
     parquet: Path | None = None,
     by: str | None = None,
     peak: str | None = None,
+    html: Path | None = None,
 ) -> None:
     """Print what is stored at `where`; `formats` holds at most one name of `reports.export.WRITERS`.
 
-    With `parquet` the run's frame goes into that file instead, and nothing is printed. With `by` the run is pivoted
-    (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the datasheet's by default).
+    With `parquet` the run's frame goes into that file instead, with `html` its page, and nothing is printed. With `by`
+    the run is pivoted (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the
+    datasheet's by default).
 
     Raises:
         UsageError: there is no such run, it cannot be read or has no such form, two formats were asked for, the
-            file cannot be written, pyarrow is missing, or `by` or `peak` is unknown or one too many.
+            file cannot be written, a library for it is missing, or `by` or `peak` is unknown or one too many.
         HeadbenchError: what is stored cannot be shown.
     """
-    wanted = [*formats, *(["parquet"] if parquet else [])]
+    wanted = [*formats, *(["parquet"] if parquet else []), *(["html"] if html else [])]
     form = at_most_one(wanted)
     _check_pivot(by, peak, form)
     try:
@@ -45,7 +48,9 @@ def show(
         raise UsageError(str(error)) from error
     if by and not isinstance(stored, Run):
         raise UsageError(f"--by {by} is a run's, not a session's: name its base or its head folder")
-    if not isinstance(stored, Run):
+    if html:
+        write_run(stored, html) if isinstance(stored, Run) else write_session(stored, html)
+    elif not isinstance(stored, Run):
         print_session(stored, stored.comparisons(), wanted)
     elif by:
         _print_pivot(stored, by, peak or DATASHEET, form)
@@ -59,6 +64,34 @@ def show(
         sys.stdout.write(text)
     else:
         print_report(stored)
+
+
+def show_several(where: Sequence[str], others: Sequence[str], html: Path | None) -> None:
+    """Write a page that holds each of the later runs against the first; `others` are the other options in use.
+
+    Raises:
+        UsageError: a run cannot be read, the file cannot be written, `html` is missing, or not all there is.
+        HeadbenchError: what is stored cannot be shown.
+    """
+    if html is None:
+        raise UsageError(
+            f"{len(where)} runs go to one page with --html FILE; `compare` prints two against each other"
+        )
+    if others:
+        raise UsageError(
+            f"{len(where)} runs go to --html alone: leave --{' and --'.join(others)} out, or name one run"
+        )
+    from results.unpaired import compare
+
+    try:
+        base, *heads = (read_each(one) for one in where)
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+    labels = [side_label(*one) for one in zip(where, [base, *heads], strict=True)]
+    found = [
+        compare(base, head, labels=(labels[0], name)) for head, name in zip(heads, labels[1:], strict=True)
+    ]
+    write_comparisons(found, [run for side in (base, *heads) for run in side], html)
 
 
 def print_report(run: Run) -> None:
@@ -129,14 +162,3 @@ def _write_parquet(run: Run, path: Path) -> None:
         raise UsageError("--parquet needs pyarrow: pip install pyarrow") from error
     except OSError as error:
         raise UsageError(f"--parquet {path} cannot be written: {error.strerror or error}") from error
-
-
-@contextmanager
-def damage_told(run: Run) -> Iterator[None]:
-    """What is plain JSON in a manifest can hold anything once somebody has edited it, and counts may be 0."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise HeadbenchError(
-            f"{run.path} cannot be shown, its manifest may be damaged ({error!r})"
-        ) from error

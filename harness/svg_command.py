@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.damage import damage_told
 from harness.errors import HeadbenchError, UsageError
-from harness.report_command import damage_told
 from harness.verdict_output import at_most_one
 from results.store import StoreError, read_each
 
@@ -16,17 +16,23 @@ if TYPE_CHECKING:
     from reports.pictures.draw import Drawn
 
 
-def draw(where: str, folder: Path, others: Sequence[str] = ()) -> None:
-    """Write every picture that the runs at `where` can give into `folder`, and say what each shows.
+def draw(runs_of: Sequence[str], folder: Path, others: Sequence[str] = ()) -> None:
+    """Write every picture that a run or a folder of runs can give into `folder`, and say what each shows.
 
-    `others` are the other options that say what to make of a run: none goes with this one.
+    `runs_of` has one name, as `results.store.locate` knows them. `others` are the other options that say what to make
+    of a run: none goes with this one.
 
     Raises:
-        UsageError: there is no such run, it is a session, something else was asked for as well, Altair or vl-convert
-            is missing, or a file cannot be written.
+        UsageError: there is no such run, several are named, it is a session, something else was asked for as well,
+            Altair or vl-convert is missing, or a file cannot be written.
         HeadbenchError: nothing there can be drawn.
     """
     at_most_one([*others, "svg"])
+    if len(runs_of) > 1:
+        raise UsageError(
+            f"--svg draws of one run or of one folder of runs, and {len(runs_of)} are named: name the folder"
+        )
+    (where,) = runs_of
     try:
         runs = read_each(where)
     except StoreError as error:
@@ -35,7 +41,7 @@ def draw(where: str, folder: Path, others: Sequence[str] = ()) -> None:
         from reports.pictures.draw import drawn
     except ImportError as error:
         raise UsageError("--svg needs altair and vl-convert: pip install altair vl-convert-python") from error
-    with damage_told(runs[0]):
+    with damage_told(*runs):
         pictures = list(drawn(runs))
     if not any(picture.svg for picture in pictures):
         reasons = "; ".join(f"{picture.name}: {picture.reason}" for picture in pictures)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from results.comparison import Comparisons
     from results.paired import PairedRuns
+    from results.run import Run
 
 
 def at_most_one(formats: Sequence[str]) -> str | None:
@@ -23,6 +24,11 @@ def at_most_one(formats: Sequence[str]) -> str | None:
     if len(formats) > 1:
         raise UsageError(f"--{' and --'.join(formats)} exclude each other: one would do")
     return formats[0] if formats else None
+
+
+def side_label(where: str, runs: Sequence[Run]) -> str:
+    """What one side of a comparison is called: its run's id, or where its runs are from."""
+    return runs[0].manifest.run_id if len(runs) == 1 else f"{where} ({len(runs)} runs)"
 
 
 def print_session(session: PairedRuns, comparisons: Comparisons, formats: Sequence[str] = ()) -> None:

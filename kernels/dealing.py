@@ -21,8 +21,6 @@ _CROWDED = 0.06
 """About how much slower all is with `_MOST_BYTES` of K and V: measured on an H200 at head_dim 64 and 72."""
 _STARTING = 1.5
 """About what a tile costs before and after its tiles of keys, in tiles of keys: masking, storing, starting anew."""
-_EXCHANGING = 0.5
-"""About what two blocks with half of the keys each pay a tile to add up what they have, in tiles of keys."""
 _FIXED_SHARE = 0.25
 """About what a tile costs whose block has hardly a row, as a share of a whole one's: nothing overlaps one consumer."""
 _CONSUMER_ROWS = 64
@@ -41,23 +39,13 @@ class Deal:
 
 @functools.lru_cache(1024)
 def deal(
-    batch_heads: int,
-    seq_len: int,
-    head_dim: int,
-    causal: bool,
-    rows: int,
-    keys: int,
-    blocks: int,
-    split: bool = False,
+    batch_heads: int, seq_len: int, head_dim: int, causal: bool, rows: int, keys: int, blocks: int
 ) -> Deal:
-    """The best deal for `blocks` blocks with tiles of `rows` queries and `keys` keys.
-
-    With `split`, two blocks take each tile and half of the keys each, so `blocks` counts pairs.
-    """
+    """The best deal for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
     head_bytes = max(1, 2 * 2 * seq_len * head_dim)
     easy = max(1, min(batch_heads, _EASY_BYTES // head_bytes))
     if batch_heads * math.ceil(seq_len / rows) > _MANY_ROUNDS * blocks:
-        return Deal(easy, float(row_costs(seq_len, causal, rows, keys, split).sum()) * batch_heads / blocks)
+        return Deal(easy, float(row_costs(seq_len, causal, rows, keys).sum()) * batch_heads / blocks)
     if not batch_heads * seq_len:
         return Deal(easy, 0.0)
 
@@ -67,25 +55,18 @@ def deal(
 
     most = max(1, min(batch_heads, _MOST_BYTES // head_bytes))
     tried = range(most, easy // 4, -math.ceil(most / _MOST_TRIED))
-    deals = (Deal(n, slowest(batch_heads, seq_len, causal, rows, keys, blocks, n, split)) for n in tried)
+    deals = (Deal(n, slowest(batch_heads, seq_len, causal, rows, keys, blocks, n)) for n in tried)
     return min(deals, key=duration)
 
 
 def slowest(
-    batch_heads: int,
-    seq_len: int,
-    causal: bool,
-    rows: int,
-    keys: int,
-    blocks: int,
-    heads: int,
-    split: bool = False,
+    batch_heads: int, seq_len: int, causal: bool, rows: int, keys: int, blocks: int, heads: int
 ) -> float:
     """What the block with the most work gets, in tiles of keys, with `heads` heads taken at once.
 
     There must be work: `batch_heads` and `seq_len` are at least 1.
     """
-    cost = row_costs(seq_len, causal, rows, keys, split)
+    cost = row_costs(seq_len, causal, rows, keys)
     row_tiles = len(cost)
     tile = np.arange(batch_heads * row_tiles)
     before = tile // (heads * row_tiles) * heads
@@ -96,11 +77,10 @@ def slowest(
     return float(np.bincount(block, weights=of_row).max())
 
 
-def row_costs(seq_len: int, causal: bool, rows: int, keys: int, split: bool = False) -> np.ndarray:
+def row_costs(seq_len: int, causal: bool, rows: int, keys: int) -> np.ndarray:
     """What each tile of a head's rows costs, in the order they are dealt: the last rows first under a causal mask.
 
-    In tiles of keys for all of a block's consumers; one that has no row leaves its time to the others, in part. With
-    `split`, what it costs the block of two that has more of the keys.
+    In tiles of keys for all of a block's consumers; one that has no row leaves its time to the others, in part.
     """
     first_row = np.arange(math.ceil(seq_len / rows)) * rows
     if causal:
@@ -108,6 +88,4 @@ def row_costs(seq_len: int, causal: bool, rows: int, keys: int, split: bool = Fa
     own = np.minimum(seq_len - first_row, rows)
     last_key = first_row + own - 1 if causal else np.full_like(own, seq_len - 1)
     consumers = np.ceil(own / _CONSUMER_ROWS) / (rows // _CONSUMER_ROWS)
-    tiles_of_keys = last_key // keys + 1
-    seen = np.ceil(tiles_of_keys / 2) + _EXCHANGING if split else tiles_of_keys
-    return (_STARTING + seen) * (_FIXED_SHARE + (1 - _FIXED_SHARE) * consumers)
+    return (_STARTING + last_key // keys + 1) * (_FIXED_SHARE + (1 - _FIXED_SHARE) * consumers)

@@ -27,34 +27,19 @@
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
-// Few heads. Where tiles are too few for the SMs (SPLIT; bf16 under a full mask alone), the two blocks of a cluster take the
-// same queries and half of the keys each. Nothing is subtracted from their scores, so what they have is added up: of each 16
-// rows of a warp block 0 completes the first eight, block 1 the others. Each writes its part of the other's rows to where the
-// other's queries were. Rows are judged on the whole sum by who completes them, and who doubts one goes alone through all keys
-// in the second pass.
-//
 // Order of tiles: those of some heads together, so that K and V stay in L2, those with the most work first (a full mask leaves
 // the incomplete ones for the end), dealt out to and fro.
 
 #include "hopper.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
-// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders;
-// SPLIT 1 if two blocks share a tile of queries.
+// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders.
 //
 // A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
 #define PRODUCER_REGISTERS 24
 #define CONSUMER_LIMIT ((POOL - PRODUCER_REGISTERS) / WARPGROUPS / 8 * 8)
 #define CONSUMER_REGISTERS (CONSUMER_LIMIT > 240 ? 240 : CONSUMER_LIMIT)
-#if SPLIT
-#if FP16
-#error "SPLIT adds up what two blocks have, and in fp16 they subtract different maxima: bf16 would do"
-#endif
-#define CLUSTER __cluster_dims__(2, 1, 1)
-#else
-#define CLUSTER
-#endif
 #define NAMED_VOTE 1                        // and the barriers after it, one a consumer
 #define NAMED_TURN (NAMED_VOTE + WARPGROUPS)
 #define ROWS (64 * WARPGROUPS)
@@ -71,7 +56,6 @@
 #define KEY_STAGE (BOXES * KEY_BOX)
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX)
-#define PART_ROW 256                        // bytes of what a warp gets from the other block, for each 8 columns
 #define NOTES 256                           // words, a bit for each tile that a block does
 #define MINUS_INFINITY __int_as_float(0xff800000)
 // The powers of two between which a row's sum of exponentials is trusted. No P of such a row is above them: none overflows
@@ -116,26 +100,10 @@ __device__ __forceinline__ Work work_of(const Problem& problem, int tile, int ro
     return {of_all, first_row, (problem.causal ? last_row : problem.seq_len - 1) / KEYS, round};
 }
 
-// Under SPLIT, the tiles of keys that this block takes in the first pass: block 0 the first half, block 1 the others, which
-// is one beyond the last key, and masked, where there is no other. `Work` counts them from 0.
-struct Part {
-    int before, count;
-};
-
-__device__ __forceinline__ Part part_of(const Problem& problem)
-{
-    const int tiles = (problem.seq_len - 1) / KEYS + 1, half = (tiles + 1) / 2;
-    if (rank_in_cluster() == 0)
-        return {0, half};
-    return {half, max(tiles - half, 1)};
-}
-
-// The tile that this block, or under SPLIT this cluster, does in a round: dealt to and fro, so that who got the longest gets the
-// shortest next.
+// The tile that this block does in a round: dealt to and fro, so that who got the longest gets the shortest next.
 __device__ __forceinline__ int dealt(int round)
 {
-    const unsigned takers = gridDim.x / (SPLIT + 1), taker = blockIdx.x / (SPLIT + 1);
-    return round * takers + (round % 2 ? takers - 1 - taker : taker);
+    return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
 // A ring of stages: which one is next, and whether the ring was gone round an odd number of times. That is the parity of the
@@ -158,11 +126,8 @@ template <int STAGES> struct Ring {
 //   k_full      of each stage: the producer, then TMA's bytes; v_full likewise.
 //   k_free      of each stage: a lane of each consumer's warp, when the products that read it are done; v_free likewise.
 //   first_pass  one thread of each consumer, when its notes are complete.
-//   room        of each consumer, under SPLIT: a lane of each warp of the same consumer of the other block, once for each tile
-//               of queries: when its products have read them, so that this consumer may write there.
-//   part        of each consumer, under SPLIT: one of its threads, then the bytes that the other block's consumer sends.
 struct Layout {
-    unsigned q, k, v, q_full, q_free, k_full, k_free, v_full, v_free, first_pass, work, notes, room, part, sums;
+    unsigned q, k, v, q_full, q_free, k_full, k_free, v_full, v_free, first_pass, work, notes;
     __device__ __forceinline__ explicit Layout(unsigned base)
     {
         q = (base + 1023) / 1024 * 1024;
@@ -177,9 +142,6 @@ struct Layout {
         v_free = v_full + 8 * V_STAGES;
         first_pass = v_free + 8 * V_STAGES;
         notes = first_pass + 8;
-        room = notes + 4 * NOTES;
-        part = room + 8 * WARPGROUPS;
-        sums = part + 8 * WARPGROUPS;       // of the eight rows of each warp, from the other block
     }
     __device__ __forceinline__ void init_barriers() const
     {
@@ -190,9 +152,6 @@ struct Layout {
         for (int i = 0; i < V_STAGES; ++i)
             barrier_init(v_full + 8 * i, 1), barrier_init(v_free + 8 * i, 4 * WARPGROUPS);
         barrier_init(first_pass, WARPGROUPS);
-        if constexpr (SPLIT)
-            for (int i = 0; i < WARPGROUPS; ++i)
-                barrier_init(room + 8 * i, 4), barrier_init(part + 8 * i, 1);
         barriers_are_initialised();
     }
     __device__ __forceinline__ void post(int stage, const Work& w) const
@@ -215,7 +174,6 @@ struct Producer {
     Ring<Q_STAGES> queries;
     Ring<K_STAGES> keys;
     Ring<V_STAGES> values;
-    int before = 0;     // tiles of keys before those of this block
 
     // A tile of K or of V.
     template <class RING>
@@ -225,7 +183,7 @@ struct Producer {
         barrier_wait(free + 8 * ring.stage, ring.parity ^ 1);
         barrier_expect(full + 8 * ring.stage, KEY_STAGE);
         for (int box = 0; box < BOXES; ++box)
-            fetch_box(to + ring.stage * KEY_STAGE + box * KEY_BOX, map, box * BOX_COLUMNS, (before + tile) * KEYS,
+            fetch_box(to + ring.stage * KEY_STAGE + box * KEY_BOX, map, box * BOX_COLUMNS, tile * KEYS,
                       work.head % problem.heads, work.head / problem.heads, full + 8 * ring.stage);
         ring.next();
     }
@@ -273,7 +231,6 @@ struct Consumer {
     Ring<Q_STAGES> queries;         // the tile in hand
     Ring<K_STAGES> keys;            // the tile whose scores are asked for next
     Ring<V_STAGES> values;          // the tile that P belongs to
-    int exchanges = 0;              // under SPLIT: the parity of how many were made
     int reading = -1;               // the stage of V that the last P · V may still read
     float maximum[2];               // what is subtracted from the rows' scores, an exponent of two like them
     float sum[2];                   // of the rows' exponentials, until `add_up_sums` this thread's part
@@ -441,56 +398,6 @@ struct Consumer {
         barrier_arrive(at.q_free + 8 * (queries.before() * WARPGROUPS + index));
     }
 
-    // Under SPLIT, for the other block: it may write to where the queries in hand are.
-    __device__ __forceinline__ void offer_room() const
-    {
-        if (threadIdx.x % 32 == 0)
-            arrive_there(in_other_block(at.room + 8 * index));
-    }
-
-    // Under SPLIT: sends the other block what this one has of its rows, and completes this one's, which are then the first half
-    // of `o` and `sum`.
-    __device__ __forceinline__ void exchange()
-    {
-        const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
-        const bool second = rank_in_cluster() != 0;
-        const unsigned part = at.part + 8 * index;
-        const unsigned here = at.q + query_slot() * QUERY_STAGE + warp * (16 * BOX_ROW_BYTES);
-        const unsigned sum_here = at.sums + ((4 * index + warp) * 8 + g) * 4;
-        const unsigned there = in_other_block(here), part_there = in_other_block(part);
-        if (threadIdx.x % 128 == 0)
-            barrier_expect(part, 4 * (COLUMN_TILES * PART_ROW + 8 * 4));
-        barrier_wait(at.room + 8 * index, exchanges);
-#pragma unroll
-        for (int j = 0; j < COLUMN_TILES; j += 2) {
-            const unsigned to = there + j / 8 * QUERY_BOX + j % 8 * PART_ROW;
-            const float a = second ? o[j][0] : o[j][2], b = second ? o[j][1] : o[j][3];
-            if (j + 1 < COLUMN_TILES)
-                send_there(to + 16 * lane, part_there, a, b, second ? o[j + 1][0] : o[j + 1][2],
-                           second ? o[j + 1][1] : o[j + 1][3]);
-            else
-                send_there(to + 8 * lane, part_there, a, b);
-        }
-        if (t == 0)
-            send_there(in_other_block(sum_here), part_there, second ? sum[0] : sum[1]);
-        barrier_wait_for_cluster(part, exchanges);
-        exchanges ^= 1;
-#pragma unroll
-        for (int j = 0; j < COLUMN_TILES; j += 2) {
-            const unsigned from = here + j / 8 * QUERY_BOX + j % 8 * PART_ROW;
-            float a, b, c, d;
-            if (j + 1 < COLUMN_TILES) {
-                shared_load(from + 16 * lane, a, b, c, d);
-                o[j + 1][0] = (second ? o[j + 1][2] : o[j + 1][0]) + c;
-                o[j + 1][1] = (second ? o[j + 1][3] : o[j + 1][1]) + d;
-            } else
-                shared_load(from + 8 * lane, a, b);
-            o[j][0] = (second ? o[j][2] : o[j][0]) + a;
-            o[j][1] = (second ? o[j][3] : o[j][1]) + b;
-        }
-        sum[0] = (second ? sum[1] : sum[0]) + shared_load_float(sum_here);
-    }
-
     // P of the rows' first tile, the only one that may need a mask.
     __device__ __forceinline__ void first_tile(int tile, int first_row)
     {
@@ -546,8 +453,6 @@ struct Consumer {
         const unsigned v = described_v();
         await_values();
         ask_output(p, v);
-        if constexpr (SPLIT)
-            offer_room();
         products_wait<0>();
         release_values();
         reading = values.stage;
@@ -559,7 +464,7 @@ struct Consumer {
     // `mask`. The queries before these are returned late, when O has long been read from there.
     __device__ __forceinline__ void stream(int first, int first_row, bool started)
     {
-        first_tile(SPLIT ? part_of(problem).before + first : first, first_row);
+        first_tile(first, first_row);
         if (started)
             return_queries();
         int tile = first - 1;
@@ -642,7 +547,7 @@ struct Consumer {
                 break;
             clear(FP16 || ONLINE ? MINUS_INFINITY : 0.0f);
             const int own_row = work.first_row + 64 * index;
-            const int first = own_row >= problem.seq_len ? -1 : SPLIT ? work.last_tile : last_key(own_row + 63) / KEYS;
+            const int first = own_row < problem.seq_len ? last_key(own_row + 63) / KEYS : -1;
 #pragma unroll 1
             for (int tile = work.last_tile; tile > first; --tile)
                 skip_tile<ONLINE>();
@@ -660,16 +565,11 @@ struct Consumer {
             if constexpr (ONLINE)
                 overwrite(work);
             else {
-                if constexpr (SPLIT)
-                    exchange();
-                const bool doubtful = !(trusted(0, maximum[0]) && (SPLIT || trusted(1, maximum[1])));
+                const bool doubtful = !(trusted(0, maximum[0]) && trusted(1, maximum[1]));
                 // All warps' products have read Q before its place is taken by O.
                 if (any_of_warpgroup(NAMED_VOTE + index, doubtful) && threadIdx.x % 128 == 0)
                     at.note(work.round);
-                if constexpr (SPLIT)
-                    store_completed(work);
-                else
-                    store(work);
+                store(work);
             }
             queries.next();
         }
@@ -701,37 +601,17 @@ struct Consumer {
             else
                 stmatrix_2(to, r0, r1);
         }
-        send(work, box, first);
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-            store_lse(work, half, half);
-    }
-
-    // Likewise, of the eight rows that this block completes under SPLIT.
-    __device__ __forceinline__ void store_completed(const Work& work) const
-    {
-        const int first = threadIdx.x % 128 / 32 * 16, half = rank_in_cluster();
-        const unsigned box = at.q + query_slot() * QUERY_STAGE + first * BOX_ROW_BYTES;
-        const float inverse = 1.0f / sum[0];
-#pragma unroll
-        for (int j = 0; j < COLUMN_TILES; ++j)
-            shared_store(box + j / 8 * QUERY_BOX + g * BOX_ROW_BYTES + (j % 8 ^ g) * 16 + 4 * t,
-                         pack(o[j][0] * inverse, o[j][1] * inverse));
-        send(work, box, first + 8 * half);
-        store_lse(work, 0, half);
-    }
-
-    // What this warp has in `box` to the tensor's rows from `first` of the consumer's.
-    __device__ __forceinline__ void send(const Work& work, unsigned box, int first) const
-    {
         fence_stores_for_copies();
         __syncwarp();
-        if (threadIdx.x % 32 == 0) {
+        if (lane == 0) {
             for (int i = 0; i < BOXES; ++i)
                 store_box(problem.out, box + i * QUERY_BOX, i * BOX_COLUMNS, work.first_row + 64 * index + first,
                           work.head % problem.heads, work.head / problem.heads);
             commit_stores();
         }
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            store_lse(work, half);
     }
 
     // The rows that the first pass cannot be trusted with, to the tensor; the others stay as they are.
@@ -744,28 +624,25 @@ struct Consumer {
             const int row = work.first_row + row_in_tile + 8 * half;
             if (row >= problem.seq_len || trusted(half, reference[half]))
                 continue;
-            if (SPLIT && half != rank_in_cluster())
-                continue;       // the other block judges it
             const float inverse = 1.0f / sum[half];
 #pragma unroll
             for (int j = 0; j < COLUMN_TILES; ++j)
                 *(unsigned*)(head + row * problem.out_row + 16 * j + 4 * t) =
                     pack(o[j][2 * half] * inverse, o[j][2 * half + 1] * inverse);
-            store_lse(work, half, half);
+            store_lse(work, half);
         }
     }
 
-    // `half` of what this thread has, which belongs to the first or the second of its rows.
-    __device__ __forceinline__ void store_lse(const Work& work, int half, int of_row) const
+    __device__ __forceinline__ void store_lse(const Work& work, int half) const
     {
-        const int row = work.first_row + row_in_tile + 8 * of_row;
+        const int row = work.first_row + row_in_tile + 8 * half;
         if (problem.lse != nullptr && t == 0 && row < problem.seq_len)
             problem.lse[(long long)work.head * problem.seq_len + row] =
                 (maximum[half] + log2f(sum[half])) * 0.6931471805599453f;
     }
 };
 
-extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS) flash_hopper(const __grid_constant__ Problem problem)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const __grid_constant__ Problem problem)
 {
     extern __shared__ char shared[];
     const Layout at(shared_address(shared));
@@ -773,25 +650,16 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS) flash_hopp
         at.init_barriers();
     for (int i = threadIdx.x; i < NOTES; i += THREADS)
         shared_store(at.notes + 4 * i, 0);
-    if constexpr (SPLIT)
-        cluster_meets();
     __syncthreads();
     const int tiles = problem.batch_heads * problem.row_tiles;
     if (threadIdx.x < 128) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             Producer producer{problem, at};
-            if constexpr (SPLIT)
-                producer.before = part_of(problem).before;
 #pragma unroll 1
-            for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round) {
-                Work work = work_of(problem, tile, round);
-                if constexpr (SPLIT)
-                    work.last_tile = part_of(problem).count - 1;
-                producer.fetch(work);
-            }
+            for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
+                producer.fetch(work_of(problem, tile, round));
             producer.announce({0, 0, -1, 0});
-            producer.before = 0;
             barrier_wait(at.first_pass, 0);
 #pragma unroll 1
             for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)

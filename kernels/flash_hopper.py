@@ -6,7 +6,7 @@ import functools
 import math
 import struct
 from ctypes import c_char
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,8 +35,6 @@ _THREE_UP_TO = 72
 """The largest head_dim for whose O and P three consumers have registers."""
 _THREE_COST = 1.25
 """What a tile of keys costs three consumers, in multiples of what it costs two: 1.24 to 1.4 on an H200."""
-_WORTH_SPLITTING = 0.9
-"""What must be left of the slowest block's work if keys are split, for it is an estimate."""
 _NOTE_BYTES = 1024
 _MOST_ROUNDS = 8 * _NOTE_BYTES
 """Tiles of one block: it has a bit for each, to note that it must be done again."""
@@ -47,8 +45,7 @@ class Tile:
     """How the work is cut: a block has `warpgroups` consumers with 64 queries each, and takes `keys` keys at a time.
 
     `blocks` of them share an SM. Its consumers ask for their products in turn. With two `copies` of P, one is
-    filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders. With
-    `split`, two blocks of a cluster take the same queries and half of the keys each: bfloat16, full mask.
+    filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders.
     """
 
     warpgroups: int = 2
@@ -56,12 +53,6 @@ class Tile:
     blocks: int = 1
     copies: int = 2
     multiplied: int = 0
-    split: bool = False
-
-    @property
-    def sharers(self) -> int:
-        """Blocks that take a tile of queries together."""
-        return 2 if self.split else 1
 
     @property
     def rows(self) -> int:
@@ -74,68 +65,54 @@ class Tile:
         return 128 * (self.warpgroups + 1)
 
     def shared_bytes(self, head_dim: int) -> int:
-        """Boxes of the stages of Q, K and V; work posted for each of Q; barriers; notes; what aligning may cost.
-
-        Split, also two barriers of each consumer, and what the other block has of the sums of 32 of its rows.
-        """
+        """Boxes of the stages of Q, K and V; work posted for each of Q; barriers; notes; what aligning may cost."""
         boxes = math.ceil(head_dim / _BOX_COLUMNS)
         key_stages = _KEY_STAGES + self.copies + 1
         rows = _QUERY_STAGES * self.rows + key_stages * self.keys
         barriers = 2 * (_QUERY_STAGES * self.warpgroups + key_stages) + 1
-        shared = (2 * 8 + 32 * 4) * self.warpgroups if self.split else 0
-        return boxes * _BOX_ROW_BYTES * rows + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024 + shared
+        return boxes * _BOX_ROW_BYTES * rows + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
         macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
-        macros["SPLIT"] = int(self.split)
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
 
-def tile_for(
-    head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int, dtype: torch.dtype
-) -> Tile:
+def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
     """The tile for a shape, as measured on an H200 (see NOTES.md).
 
-    A block with more queries reads K and V less often, if they divide the work as well. Smaller ones are for grids that
-    would leave SMs idle, and for short causal rows of a small head_dim, where four consumers on an SM hide what comes
-    between two tiles of rows. Keys are split where a full mask has so few heads that SMs would be idle otherwise.
+    A block with more queries reads K and V less often, if they divide the work as well. Blocks of one consumer, two or
+    three on an SM, are for grids that would leave SMs idle, and for short rows, where they hide what comes between two
+    tiles of rows from each other.
     """
     tiles = batch_heads * math.ceil(seq_len / 128)
-    if head_dim <= _BOX_COLUMNS and causal and tiles < sm_count:
+    one_box, very_few = head_dim <= _BOX_COLUMNS, 2 * tiles <= sm_count
+    if one_box and (very_few or (causal and tiles < sm_count)):
         return Tile(warpgroups=1, blocks=2, copies=1)
-    if head_dim <= 32 and causal and seq_len <= 2048 and tiles >= 2 * sm_count:
+    if head_dim <= _THREE_UP_TO and very_few:
+        return Tile(warpgroups=1, keys=64, blocks=2, copies=1)
+    if head_dim <= 32 and seq_len <= (2048 if causal else 512) and tiles >= 2 * sm_count:
         return Tile(keys=64, blocks=2, copies=1)
+    if one_box and seq_len <= (512 if causal else 256):
+        return Tile(warpgroups=1, keys=64, blocks=3, copies=1)
     two = Tile(copies=2 if head_dim <= 96 else 1)
     three = Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0)
-    candidates = [three, two] if head_dim <= _THREE_UP_TO and seq_len > two.rows else [two]
-
-    def cost(tile: Tile) -> float:
-        of_three = _THREE_COST if tile.warpgroups == 3 else 1
-        return of_three * _dealt(tile, batch_heads, seq_len, head_dim, causal, sm_count)[1].slowest
-
-    whole = min(reversed(candidates), key=cost)
-    if not _splits(causal, dtype):
-        return whole
-    split = min((replace(tile, split=True) for tile in candidates), key=cost)
-    return split if cost(split) < _WORTH_SPLITTING * cost(whole) else whole
-
-
-def _splits(causal: bool, dtype: torch.dtype) -> bool:
-    """Whether keys may be split: what blocks have is added up, and in fp16 they subtract different maxima before."""
-    return not causal and dtype == torch.bfloat16
+    if head_dim > _THREE_UP_TO or seq_len <= two.rows:
+        return two
+    sizes = batch_heads, seq_len, head_dim, causal, sm_count
+    return three if _THREE_COST * _dealt(three, *sizes)[1].slowest < _dealt(two, *sizes)[1].slowest else two
 
 
 def builds() -> Iterator[Build]:
     """What `inspect` compiles: the head_dims that are measured and the largest, for many heads and for few."""
     for head_dim in (32, 64, 72, 96, 128):
         tiles = {
-            tile_for(head_dim, heads, seq_len, causal, 132, torch.bfloat16)
+            tile_for(head_dim, heads, seq_len, causal, 132)
             for heads in (384, 48, 12)
-            for seq_len in (512, 1024)
+            for seq_len in (256, 1024)
             for causal in (True, False)
         }
         for tile in sorted(tiles, key=repr):
@@ -170,18 +147,12 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
         raise KernelError(f"{ACTOR}: {reason}")
     batch_heads, seq_len, head_dim = layout.batch_heads, layout.seq_len, layout.head_dim
     sm_count = fused.sm_count(layout.device)
-    tile = tile or tile_for(head_dim, batch_heads, seq_len, layout.causal, sm_count, layout.dtype)
-    if tile.split and not _splits(layout.causal, layout.dtype):
-        mask = "a causal" if layout.causal else "a full"
-        raise KernelError(
-            f"{ACTOR}: a tile with split cannot be used for {layout.dtype} under {mask} mask: torch.bfloat16 under "
-            "a full mask would do, or another tile"
-        )
-    takers, dealt = _dealt(tile, batch_heads, seq_len, head_dim, layout.causal, sm_count)
+    tile = tile or tile_for(head_dim, batch_heads, seq_len, layout.causal, sm_count)
+    grid, dealt = _dealt(tile, batch_heads, seq_len, head_dim, layout.causal, sm_count)
     numbers = layout.numbers(math.ceil(seq_len / tile.rows), dealt.heads)
     of_out = layout.packed_strides()[3]
     # Encoding takes longer than the rest of a launch, and a model's tensors come back to the same addresses.
-    maps = functools.lru_cache(_MOST_MAPS)(functools.partial(_maps, layout, tile))
+    maps = functools.lru_cache(_MOST_MAPS)(functools.partial(_maps, layout, tile.keys))
 
     def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
         packed = _Problem()
@@ -190,23 +161,22 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
 
     build = tile.build(head_dim, layout.dtype)
     kernel = fused.kernel(ACTOR, build, tile.shared_bytes(head_dim), layout.device)
-    return fused.Launch(kernel, takers * tile.sharers, tile.threads, problem)
+    return fused.Launch(kernel, grid, tile.threads, problem)
 
 
 def _dealt(
     tile: Tile, batch_heads: int, seq_len: int, head_dim: int, causal: bool, sm_count: int
 ) -> tuple[int, Deal]:
-    """How many blocks are launched (pairs, if they split keys), and how they share the work."""
+    """How many blocks are launched, and how they share the work."""
     tiles = batch_heads * math.ceil(seq_len / tile.rows)
-    takers = min(tiles, max(tile.blocks * sm_count // tile.sharers, math.ceil(tiles / _MOST_ROUNDS)))
-    sizes = batch_heads, seq_len, head_dim, causal, tile.rows, tile.keys
-    return takers, deal(*sizes, max(1, takers), tile.split)
+    grid = min(tiles, max(tile.blocks * sm_count, math.ceil(tiles / _MOST_ROUNDS)))
+    return grid, deal(batch_heads, seq_len, head_dim, causal, tile.rows, tile.keys, max(1, grid))
 
 
-def _maps(layout: fused.Layout, tile: Tile, *addresses: int) -> bytes:
-    """The tensor maps of q, k, v and out, in boxes of 64 queries, of the tile's keys, of the rows a warp stores."""
+def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
+    """The tensor maps of q, k, v and out, in boxes of 64 queries, of `keys` keys, of the 16 rows of a warp."""
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
-    boxes = zip(addresses, (64, tile.keys, tile.keys, 16 // tile.sharers), layout.strides, strict=True)
+    boxes = zip(addresses, (64, keys, keys, 16), layout.strides, strict=True)
     return b"".join(
         heads_map(ACTOR, layout.dtype, address, shape, strides, rows, _BOX_COLUMNS)
         for address, rows, strides in boxes

@@ -53,66 +53,6 @@ __device__ __forceinline__ void barriers_are_initialised()
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// A cluster is two neighbouring blocks on two SMs, each of which can write into the other's shared memory. `in_other_block` is
-// where the other one has what this one has at `address`; only `arrive_there` and `send_there` take such an address. A block must
-// not end while the other one may still write there: whatever is written is told to a barrier there, and awaited.
-__device__ __forceinline__ int rank_in_cluster()
-{
-    int rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-
-__device__ __forceinline__ unsigned in_other_block(unsigned address)
-{
-    unsigned there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank_in_cluster() ^ 1));
-    return there;
-}
-
-// Until all threads of both blocks are here, and the barriers that either initialised (`barriers_are_initialised`) can be used
-// by both. Nothing else is ordered.
-__device__ __forceinline__ void cluster_meets()
-{
-    asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
-__device__ __forceinline__ void arrive_there(unsigned barrier_there)
-{
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" :: "r"(barrier_there) : "memory");
-}
-
-// Words into the other block's shared memory, in the background. A barrier there counts their bytes, as it does TMA's, and who
-// waits for it by `barrier_wait_for_cluster` sees them.
-__device__ __forceinline__ void send_there(unsigned there, unsigned barrier_there, float a)
-{
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %2, [%1];"
-        :: "r"(there), "r"(barrier_there), "f"(a) : "memory");
-}
-
-__device__ __forceinline__ void send_there(unsigned there, unsigned barrier_there, float a, float b)
-{
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2,%3}, [%1];"
-        :: "r"(there), "r"(barrier_there), "f"(a), "f"(b) : "memory");
-}
-
-__device__ __forceinline__ void send_there(unsigned there, unsigned barrier_there, float a, float b, float c, float d)
-{
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2,%3,%4,%5}, [%1];"
-        :: "r"(there), "r"(barrier_there), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-}
-
-__device__ __forceinline__ void barrier_wait_for_cluster(unsigned barrier, int parity)
-{
-    asm volatile(
-        "{\n"
-        ".reg .pred complete;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%0], %1;\n"
-        "@!complete bra again;\n"
-        "}" :: "r"(barrier), "r"(parity) : "memory");
-}
-
 // Words in shared memory, by address.
 __device__ __forceinline__ void shared_store(unsigned address, int word)
 {
@@ -139,23 +79,6 @@ __device__ __forceinline__ void shared_store(unsigned address, int a, int b, int
 __device__ __forceinline__ void shared_load(unsigned address, int& a, int& b, int& c, int& d)
 {
     asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(address) : "memory");
-}
-
-__device__ __forceinline__ float shared_load_float(unsigned address)
-{
-    float a;
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(a) : "r"(address) : "memory");
-    return a;
-}
-
-__device__ __forceinline__ void shared_load(unsigned address, float& a, float& b)
-{
-    asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(a), "=f"(b) : "r"(address) : "memory");
-}
-
-__device__ __forceinline__ void shared_load(unsigned address, float& a, float& b, float& c, float& d)
-{
-    asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "r"(address) : "memory");
 }
 
 // A box of a tensor [batch, head, row, column] into shared memory; what lies outside the tensor arrives as zeros.

@@ -14,6 +14,7 @@ from reports.columns import UNSURE_MARK, telling
 from reports.text import listing, plain
 from results.decomposition import decompose
 from results.ranking import is_wide
+from results.schema import STRIDED
 from results.words import counted
 
 if TYPE_CHECKING:
@@ -99,7 +100,11 @@ def _led(name: str, led: Sequence[_Group], where: str) -> str:
         plain(peer) + ("" if len(led) == 1 else f" in {'all' if times == len(led) else times} of them")
         for peer, times in peers.most_common()
     ]
-    return f"{plain(name)} is the fastest {where}" + (f", level with {', '.join(told)}" if told else "")
+    arrivals = {row.record.arrives for group in led for row in group.leaders if row.variant == name}
+    given = f", given {STRIDED} activations" if arrivals == {STRIDED} else ""
+    return f"{plain(name)} is the fastest {where}{given}" + (
+        f", level with {', '.join(told)}" if told else ""
+    )
 
 
 def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = False) -> str:

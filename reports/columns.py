@@ -9,7 +9,7 @@ from reports import units
 from reports.remarks import outcome_label
 from reports.text import MISSING, plain
 from results.ranking import is_wide
-from results.schema import Outcome
+from results.schema import STRIDED, Outcome
 from results.tensor_use import tensor_use
 from results.words import counted
 
@@ -71,6 +71,7 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
         Column("stage", lambda best: plain(best.row.record.case.stage), left=True, least=9),
         *(_case_column(title, text) for title, text in telling(cases)),
         Column("fastest", lambda best: plain(best.row.variant), left=True, least=12),
+        *((_ARRIVES,) if any(best.row.record.arrives == STRIDED for best in report.fastest) else ()),
         Column(
             modes.pop() if len(modes) == 1 else "time",
             lambda best: scale(best.row.time.value_s if best.row.time else None, 4),
@@ -83,6 +84,11 @@ def fastest_grid(report: Report) -> Grid[Fastest]:
     )
     lines = (Line(tuple(column.cell(best) for column in columns)) for best in report.fastest)
     return without_empty([Grid(columns, tuple(lines))])[0]
+
+
+_ARRIVES: Column[Fastest] = Column(
+    "arrives", lambda best: plain(best.row.record.arrives or MISSING), left=True, expendable=4
+)
 
 
 def group_title(group: GroupTable) -> list[str]:

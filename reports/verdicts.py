@@ -54,7 +54,7 @@ class Verdicts:
 
 def from_comparisons(of: Comparisons) -> Verdicts:
     """The content of an `ab` or a `compare`, complete or not."""
-    compared = sorted((row for row in of.rows if row.verdict in ORDER), key=_order)
+    compared = in_order(of)
     grid = _grid_of(of, [row.case for row in compared])
     sentence, alarm = _sentence(of)
     return Verdicts(
@@ -69,6 +69,16 @@ def from_comparisons(of: Comparisons) -> Verdicts:
         reasons=tuple(_reasons(of)),
         listed=tuple(_listed(of)),
     )
+
+
+def in_order(of: Comparisons) -> list[Comparison]:
+    """The rows that could be compared, what changed first."""
+    return sorted((row for row in of.rows if row.verdict in ORDER), key=_order)
+
+
+def titles_of(of: Comparisons) -> dict[str, str]:
+    """The title of each group that could be compared: its stage, and of its shape what differs."""
+    return _titles([row.case for row in in_order(of)])
 
 
 def change(ratio: float | None) -> str:
@@ -153,7 +163,7 @@ def _counts(of: Comparisons) -> Iterable[tuple[str, str]]:
 def _grid_of(of: Comparisons, cases: Sequence[Case]) -> Callable[[Sequence[Comparison]], Grid[Comparison]]:
     """A builder of tables that all have the same columns, those that this comparison has values for."""
     titles = _titles(cases)
-    counts: list[Column[Comparison]] = [Column(of.unit, _count, expendable=3)]
+    counts: list[Column[Comparison]] = [Column(of.unit, count, expendable=3)]
     needs: list[Column[Comparison]] = [Column("needs", _needed, expendable=2)]
     undecided = any(row.needed for row in of.rows)
     columns: tuple[Column[Comparison], ...] = (
@@ -164,7 +174,7 @@ def _grid_of(of: Comparisons, cases: Sequence[Case]) -> Callable[[Sequence[Compa
         Column("base", lambda row: units.duration(row.base_s), expendable=4),
         Column("head", lambda row: units.duration(row.head_s), expendable=5),
         Column("change", lambda row: change(row.ratio)),
-        Column("interval", _interval, expendable=1),
+        Column("interval", interval, expendable=1),
         *counts,
         *(needs if undecided else []),
     )
@@ -176,13 +186,15 @@ def _grid_of(of: Comparisons, cases: Sequence[Case]) -> Callable[[Sequence[Compa
     return grid
 
 
-def _interval(row: Comparison) -> str:
+def interval(row: Comparison) -> str:
+    """`+1.20 % … +3.40 %`: what a change lies in."""
     if row.low is None or row.high is None:
         return MISSING
     return f"{change(row.low)} … {change(row.high)}"
 
 
-def _count(row: Comparison) -> str:
+def count(row: Comparison) -> str:
+    """`10`, or `5 / 6` where the two sides have different numbers of samples."""
     same = row.base_count == row.head_count
     return str(row.base_count) if same else f"{row.base_count} / {row.head_count}"
 

@@ -238,11 +238,11 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
     [
         ("run", f"{MEASURING} --quick --replicates --counters --resume"),
         ("ab", f"{MEASURING} --base-python --head-python --guard --only --self-check"),
-        ("compare", "--across --csv --json --markdown --junit --help"),
+        ("compare", "--across --csv --json --markdown --junit --html --help"),
         ("doctor", "--device --kernels --help"),
         (
             "report",
-            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --svg --by "
+            "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --html --svg --by "
             "--peak --help",
         ),
     ],
@@ -362,8 +362,16 @@ def test_list_shows_every_stage_variant_and_preset_with_what_is_missing_here():
     shown = headbench("list", "--device", "cpu", "--plugin", PLUGINS / "hostile.py").stdout
     for word in ("qkv", "fused_qkv", "andrea-480m", "honest", "the lesson"):
         assert word in shown
-    (line,) = [line for line in shown.splitlines() if "sdpa_cudnn" in line]
-    assert re.search(r"sdpa_cudnn +CUDA, .* no ", line)
+    assert re.search(r"^ sdpa_cudnn +CUDA, .* no ", shown, re.MULTILINE)
+
+
+def test_list_marks_what_is_measured_aside_and_says_what_arrives_strided():
+    shown = headbench("list", "--device", "cpu").stdout
+    assert re.search(r"^ sdpa_strided \* ", shown, re.MULTILINE)
+    assert re.search(r"^ sdpa +nothing", shown, re.MULTILINE)
+    told = " ".join(shown.split())
+    assert "buffer [batch, seq_len, n_head, head_dim], for per_head_addmm, strided_matmul" in told
+    assert "* measured at andrea-120m in a run of all presets, and wherever --variant names it" in told
 
 
 @pytest.mark.parametrize(("budget", "told"), [("1s", r"at least [1-9]\d* s"), ("30m", "about 1800 s")])

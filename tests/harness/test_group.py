@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 
 from harness.clocks import Cooling
 from harness.group import GroupMeasurement
@@ -14,8 +15,9 @@ from harness.state import PinnedState
 from harness.timers import EagerTimer
 from harness.tools import Tools
 from results.schema import Outcome
-from variants.registry import discover
+from variants.registry import Registry, discover
 from variants.shape import Shape
+from variants.variant import Variant
 
 SHAPE = Shape(batch=1, seq_len=8, d_model=16, n_head=2)
 
@@ -62,3 +64,36 @@ def test_a_graph_that_computes_something_else_than_the_call_is_incorrect(replay,
     assert trial.outcome is outcome, trial.reason
     assert reason is None or trial.reason.startswith(reason)
     assert bool(trial.timings) is (outcome is Outcome.OK)
+
+
+class Compiles(Variant):
+    """Attention whose `prepare` takes ten seconds by the clock, and whose `call` takes one."""
+
+    stage, name = "attention", "compiles"
+    clock_s = 0.0
+
+    def prepare(self, weights):
+        Compiles.clock_s += 10
+
+    def call(self, q, k, v):
+        Compiles.clock_s += 1
+        return scaled_dot_product_attention(q, k, v, is_causal=self.shape.causal)
+
+
+def test_what_preparing_takes_is_needed_once_and_checking_twice():
+    """A compiler works once; the check after timing takes as long as the one before it."""
+    needs = []
+    device = torch.device("cpu")
+    tools = Tools(
+        device=device, state=PinnedState(device), registry=Registry({("attention", "compiles"): Compiles}),
+        timers=[], missing_modes={}, nvml=None, begin=lambda *_: None, report=lambda _: None,
+        note_need=lambda *need: needs.append(need), replicate=0, seed=0, cooling=Cooling(),
+        clock_s=lambda: Compiles.clock_s,
+    )  # fmt: skip
+    group = Group("attention", SHAPE, (case_of("attention", "compiles", SHAPE),))
+    with torch.inference_mode():
+        GroupMeasurement(group, tools).run(60)
+    ((_, fixed_s, _),) = needs
+    assert fixed_s == 10 + 1 + 1 + 1, (
+        "preparing, the check before timing, the memory of a call, the check after"
+    )

@@ -35,12 +35,10 @@ def head_and_row(tile, batch_heads, row_tiles, rows, group, causal):
     return before + rest % among, (row_tiles - 1 - row_tile if causal else row_tile) * rows
 
 
-def cost(first_row, seq_len, rows, keys, causal, split=False):
+def cost(first_row, seq_len, rows, keys, causal):
     """Of a tile of rows: its tiles of keys and what it costs beside, less where a block's consumers have no row."""
     last_row = min(first_row + rows, seq_len) - 1
     keys_seen = (last_row if causal else seq_len - 1) // keys + 1
-    if split:  # the block with more of the keys, and what adding up costs
-        keys_seen = math.ceil(keys_seen / 2) + 0.5
     consumers = math.ceil((last_row + 1 - first_row) / 64)
     return (1.5 + keys_seen) * (0.25 + 0.75 * consumers / (rows // 64))
 
@@ -67,27 +65,14 @@ def test_every_tile_is_dealt_to_exactly_one_block(sizes, keys, blocks, group, ca
     assert max(map(len, done)) - min(map(len, done)) <= 1
 
 
-@given(
-    work, keys_of_a_tile, some_blocks, st.integers(1, 50), st.sampled_from(["causal", "full", "full, split"])
-)
-def test_the_slowest_block_is_what_a_simulation_finds(sizes, keys, blocks, group, how):
+@given(work, keys_of_a_tile, some_blocks, st.integers(1, 50), st.booleans())
+def test_the_slowest_block_is_what_a_simulation_finds(sizes, keys, blocks, group, causal):
     batch_heads, seq_len, rows = sizes
-    causal, split = how == "causal", how == "full, split"
     shares = [
-        sum(cost(first_row, seq_len, rows, keys, causal, split) for _, first_row in mine)
+        sum(cost(first_row, seq_len, rows, keys, causal) for _, first_row in mine)
         for mine in simulated(*sizes, keys, blocks, group, causal)
     ]
-    found = slowest(batch_heads, seq_len, causal, rows, keys, blocks, group, split)
-    assert found == pytest.approx(max(shares))
-
-
-def test_splitting_keys_shortens_the_lessons_one_round_and_not_four_batches_two():
-    def slowest_of(heads, rows, split):
-        return deal(heads, 1024, 64, False, rows, 128, SMS // 2 if split else SMS, split).slowest
-
-    assert slowest_of(12, 128, False) == 8 + 1.5  # one tile on 96 SMs, none on 36
-    assert slowest_of(12, 192, True) == 4 + 0.5 + 1.5  # or two with 64 rows, which take half of that
-    assert slowest_of(48, 192, True) > slowest_of(48, 192, False)
+    assert slowest(batch_heads, seq_len, causal, rows, keys, blocks, group) == pytest.approx(max(shares))
 
 
 def test_blocks_with_one_tile_each_are_as_slow_as_the_longest():

@@ -170,7 +170,7 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
         )
         for _ in range(2):  # the same addresses again are not described again
             assert flash_hopper.forward(q, k, v, causal=True, out=out, lse=lse) is out
-    tile = flash_hopper.tile_for(72, 6, 130, True, 132, q.dtype)
+    tile = flash_hopper.tile_for(72, 6, 130, True, 132)
     of_q, of_other = (2 * 130 * 3 * 3 * 72, 2 * 72, 2 * 3 * 3 * 72), (2 * 3 * 130 * 72, 2 * 130 * 72, 2 * 72)
     rows = (64, tile.keys, tile.keys, 16)
     boxes = zip((q, k, v, out), (of_q, of_other, of_other, of_other), rows, strict=True)
@@ -209,7 +209,7 @@ def test_hoppers_blocks_are_no_more_than_have_room_nor_than_there_is_work_for(ba
     x = torch.zeros(1, batch_heads, seq_len, 8, dtype=torch.bfloat16)
     with no_gpu() as noted:
         flash_hopper.forward(x, x, x, causal=True)
-    tile = flash_hopper.tile_for(8, batch_heads, seq_len, True, 132, x.dtype)
+    tile = flash_hopper.tile_for(8, batch_heads, seq_len, True, 132)
     tiles = batch_heads * math.ceil(seq_len / tile.rows)
     assert noted[0][2] == min(tiles, 132 * tile.blocks)
 
@@ -219,8 +219,7 @@ def test_a_block_gets_no_more_tiles_than_it_has_bits_to_note_them_in():
     layout = fused.Layout(2, 10**6, 200, 8, torch.bfloat16, 0, True, ((0, 0, 0),) * 4)
     with no_gpu():
         launch = flash_hopper._plan(layout, None)
-    tile = flash_hopper.tile_for(8, layout.batch_heads, 200, True, 132, layout.dtype)
-    row_tiles = math.ceil(200 / tile.rows)
+    row_tiles = math.ceil(200 / flash_hopper.tile_for(8, 2 * 10**6, 200, True, 132).rows)
     assert launch.grid > 132 * 2
     assert math.ceil(2 * 10**6 * row_tiles / launch.grid) <= 32 * int(words)
 

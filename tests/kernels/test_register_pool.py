@@ -31,13 +31,13 @@ extern "C" __global__ void __launch_bounds__(384, 2) greedy(float* x)
 
 
 def builds_of_hopper() -> list[Build]:
-    """Of each tile that `tile_for` may choose on an H200, the builds for its smallest and largest head_dim, in bf16."""
+    """Of each tile that `tile_for` may choose on an H200, the builds for the smallest and the largest head_dim."""
     chosen: dict[flash_hopper.Tile, list[int]] = {}
     for head_dim in fused.HEAD_DIMS:
         for batch_heads in (1, 12, 24, 48, 96, 384, 3000):
             for seq_len in (1, 64, 128, 256, 1024, 4096, 16384):
                 for causal in (True, False):
-                    tile = flash_hopper.tile_for(head_dim, batch_heads, seq_len, causal, 132, torch.bfloat16)
+                    tile = flash_hopper.tile_for(head_dim, batch_heads, seq_len, causal, 132)
                     chosen.setdefault(tile, []).append(head_dim)
     return [
         tile.build(head_dim, torch.bfloat16) for tile, of in chosen.items() for head_dim in {min(of), max(of)}

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reports import content
 from reports.answers import answers
+from reports.columns import fastest_grid
 from results.figures import Dispatch
 from results.schema import Observation
 from results.store import read
@@ -88,3 +91,19 @@ def test_a_name_is_one_line_of_visible_text(name):
     for sentence in of(runs.run(runs.gpu_trials({name: 1e-4, "per_head": 2e-4})))[0].sentences:
         assert "\n" not in sentence
         assert "\u202e" not in sentence
+
+
+@pytest.mark.parametrize("arrives", ["contiguous", "strided", None])
+def test_a_winner_that_is_spared_a_copy_is_said_to_be(arrives):
+    """Its rank is its time's; what it was given is said wherever it is called the fastest."""
+    times = {"strided_matmul": 1e-4, "concat_matmul": 2e-4}
+    run = runs.run(runs.gpu_trials(times, stage="output"))
+    run.trials = [
+        replace(trial, arrives=arrives if trial.case.variant == "strided_matmul" else "contiguous")
+        for trial in run.trials
+    ]
+    (found,) = of(run)
+    assert ("given strided activations" in found.which) == (arrives == "strided")
+    grid = fastest_grid(content.from_run(run))
+    shown = dict(zip((column.title for column in grid.columns), grid.lines[0].cells, strict=True))
+    assert shown.get("arrives") == ("strided" if arrives == "strided" else None)

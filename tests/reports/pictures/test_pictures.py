@@ -41,11 +41,12 @@ from results.run import Run
 from results.schema import Observation
 from results.store import read_each
 from tests.reports import runs, sweeps
+from tests.reports.pictures.renew import renew
 from tests.results import builders
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = ROOT / "docs" / "pictures"
-MAKE = "headbench report nvidia-h200 --svg docs/pictures"
+MAKE = "python -m tests.reports.pictures.renew"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 HOSTILE = "<script>alert(1)</script>&\"'\x1b[2J\n]]>"
 
@@ -257,3 +258,15 @@ def test_a_fine_sweep_is_left_to_the_tables() -> None:
     assert tensor_use_picture(run) == (
         "no attention at 2 to 8 head_dims with counters of what was issued (--counters ncu)"
     )
+
+
+def test_renewing_draws_what_is_committed_and_writes_the_findings_into_the_readme(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    stale = re.sub(r"!\[[^\]]*\]", "![stale]", README)
+    (tmp_path / "README.md").write_text(stale, encoding="utf-8")
+    renew(tmp_path)
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == README
+    for name in PICTURES:
+        assert (tmp_path / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == recorded()[
+            name
+        ].svg

@@ -1,0 +1,1 @@
+"""Series as Vega-Lite, one file a chart: scaled numbers for axes, texts for whoever points at a mark."""

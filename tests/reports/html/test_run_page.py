@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+
+import pytest
+
+from reports.html.run_page import run_page
+from results.store import read
+from tests.reports import runs
+from tests.reports.html import pages
+from tests.reports.html.test_markup import Parsed
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return run_page(read("nvidia-h200/head_dim"))
+
+
+def outline(page):
+    """Its headings, table captions and column titles, in order."""
+    found = re.findall(r"<(h[1-3]|caption|button)[^>]*>(.*?)</\1>", page.partition("<script>")[0])
+    return [f"{tag} {text}" for tag, text in found]
+
+
+def chart_of(page, key):
+    packed = re.search(r'id="data-charts"[^>]*>([^<]*)<', page)[1]
+    charts = json.loads(gzip.decompress(base64.b64decode(packed)))
+    return next(one for one in charts if one["key"] == key)
+
+
+def test_a_recorded_page_has_the_answer_first_then_what_carries_it(recorded):
+    assert outline(recorded) == [
+        "h1 Which layout of multi-head attention does the NVIDIA H200 like?",
+        "h2 The answer",
+        *("h3 qkv forward", "h3 attention forward", "h3 output forward"),
+        "h2 qkv forward",
+        "h3 Speed, as a multiple of per_head's",
+        "h3 Where a call from Python spends its time",
+        "h3 What the tensor cores do, by head_dim",
+        "h3 Roofline, bf16",
+        "h3 Every sample",
+        "h2 attention forward",
+        "h3 Speed, as a multiple of per_head_loop's",
+        "h3 Where a call from Python spends its time",
+        "h3 What the tensor cores do, by head_dim",
+        "h3 Roofline, bf16",
+        "h3 Every sample",
+        "h2 output forward",
+        "h3 Speed, as a multiple of per_head_accumulate's",
+        "h3 Where a call from Python spends its time",
+        "h3 What the tensor cores do, by head_dim",
+        "h3 Roofline, bf16",
+        "h3 Every sample",
+        "h2 All times",
+        "caption All times",
+        *(
+            "button variant",
+            "button rank",
+            "button stage",
+            "button shape",
+            "button mode",
+            "button time",
+            "button ±",
+        ),
+        *(
+            "button useful rate",
+            "button × base",
+            "button peak",
+            "button held",
+            "button active",
+            "button issued",
+        ),
+        *("button memory", "button energy", "button samples"),
+        "h2 Not measured",
+        "h2 Clocks, power, temperature",
+        "h3 Clock, power and temperature",
+        "h2 Machine, method and words",
+        "h3 What the marks and titles mean",
+        "h2 Raw records",
+        *("button Save manifest.json", "button Save trials.jsonl", "button Save cases.csv"),
+    ]
+
+
+def test_the_sentences_of_the_answer_are_on_the_page(recorded):
+    text = Parsed(recorded).text
+    assert "fused_qkv is the fastest in all 3 shapes." in text
+    assert "The fastest is 3.42 to 4.74 × as fast as per_head." in text
+    assert "sdpa runs 72 in a 128-wide kernel: 1.78 × issued" in text
+
+
+def test_a_row_of_the_table_is_the_terminals(recorded):
+    rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall(r"<tr.*?</tr>", recorded)]
+    place = ["attention", "d_model 864 = 12×72", "isolated"]
+    (row,) = [cells for cells in rows if cells[0] == "sdpa_cudnn" and cells[2:5] == place]
+    assert row[1] == "≈ 2"
+    assert row[5:14] == [
+        "337.3 µs",
+        "0.8 %",
+        "344 TFLOP/s",
+        "9.26",
+        "35 %",
+        "37 %",
+        "66 %",
+        "1.78",
+        "54.0 MiB",
+    ]
+
+
+def test_only_the_scripts_that_the_policy_names_are_there(recorded):
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', recorded)[1]
+    scripts = re.findall(r"<script>(.*?)</script>", recorded, flags=re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    assert len(scripts) == 2
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{digests[0]}' 'sha256-{digests[1]}'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_the_page_refers_to_nothing_outside_itself(recorded):
+    markup = re.sub(r"<(script|style)\b.*?</\1>", "", recorded, flags=re.DOTALL)
+    assert re.findall(r"\b(?:src|srcset|action|poster|data)=", markup) == []
+    assert {link for link in re.findall(r'href="([^"]*)"', markup) if not link.startswith("#")} == set()
+    assert "@import" not in recorded
+    assert "url(" not in re.search(r"<style>.*?</style>", recorded, flags=re.DOTALL)[0]
+
+
+def test_every_link_leads_somewhere_and_no_id_is_given_twice(recorded):
+    ids = re.findall(r'\bid="([^"]*)"', recorded.partition("<script>")[0])
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]*)"', recorded.partition("<script>")[0])) <= set(ids)
+
+
+@pytest.mark.parametrize("name", ["default", "kernels_1024"])
+def test_a_recorded_page_is_small_enough_to_be_sent(name):
+    assert len(run_page(read(f"nvidia-h200/{name}")).encode()) < 3_000_000
+
+
+def test_a_hostile_run_adds_no_tag_and_no_attribute():
+    parsed = Parsed(run_page(pages.hostile_run()))
+    assert parsed.tags.count("script") == 2 + 1 + 1 + 3
+    assert "img" not in parsed.tags
+    assert [name for name, _ in parsed.attributes if name.startswith("on")] == []
+    assert pages.ALERT in parsed.text
+
+
+def test_what_was_not_measured_stands_there_with_its_reason():
+    text = Parsed(run_page(runs.every_outcome())).text
+    for outcome in ("incorrect", "crashed", "timed out", "out of memory", "unsupported", "unavailable"):
+        assert f"why: {outcome.replace(' ', '_')}" in text
+        assert outcome in text
+    assert "not measured yet" in text
+    assert "it synchronises, which a capture forbids" in text
+
+
+def test_a_run_on_a_cpu_says_so_first_and_has_no_chart_it_cannot_draw():
+    page = run_page(runs.cpu_run())
+    assert "no CUDA device: measuring the CPU" in page
+    titles = [line for line in outline(page) if line.startswith("h3")]
+    assert "h3 Roofline, fp32" not in titles
+    assert "h3 Where a call from Python spends its time" not in titles
+    assert "h3 Speed, as a multiple of per_head's" in titles
+
+
+def test_a_run_without_a_time_is_a_page_that_says_so():
+    text = Parsed(run_page(runs.run([runs.failed("fused", runs.Outcome.CRASHED, "died")]))).text
+    assert "Nothing has a time." in text
+    assert "died" in text
+
+
+def test_one_replicate_is_called_one_replicate():
+    page = run_page(runs.run(runs.gpu_trials(runs.QKV, replicates=1), replicates=1))
+    assert "One replicate: no intervals, the order may be chance." in page
+
+
+def test_a_folder_of_runs_is_a_page_with_the_conditions_of_each():
+    page = run_page(read("nvidia-h200"))
+    assert len([line for line in outline(page) if line.startswith("h3 Clock, power and temperature: ")]) == 3
+
+
+def test_charts_hold_the_numbers_that_the_series_have(recorded):
+    chart = chart_of(recorded, "stage-1-attention-speedups")
+    row = next(one for one in chart["rows"] if one["variant"] == "flash_portable" and one["place"] == 0)
+    assert row["value"] == pytest.approx(13.84, abs=0.01)
+    assert row["interval"] == "13.7 × to 14.0 ×"
+    calls = chart_of(recorded, "stage-0-qkv-calls")
+    of_one = [one for one in calls["rows"] if one["variant"] == "per_head" and one["panel"].endswith("12×32")]
+    assert sum(one["share"] for one in of_one) == pytest.approx(1)
+    heads = chart_of(recorded, "stage-1-attention-heads-0")
+    cell = next(
+        one
+        for one in heads["rows"]
+        if one["variant"] == "sdpa" and one["value"] == "72" and "÷" in one["figure"]
+    )
+    assert (cell["told"], cell["share"]) == ("1.78", pytest.approx(1 / 1.78, abs=0.002))
+    samples = chart_of(recorded, "stage-0-qkv-samples")
+    assert {one["mode"] for one in samples["choices"]} == {"isolated", "eager", "graph"}
+    assert len(samples["choices"]) == 9
