@@ -44,10 +44,15 @@ Values = list[str] | None
 
 Everything = Annotated[
     bool,
-    typer.Option("--all", help="Every variant of every stage, default shapes, as far as nothing narrows it."),
+    typer.Option(
+        "--all",
+        help="Every stage, all variants but those that `list` marks, default shapes, as far as nothing narrows it.",
+    ),
 ]
 Stage = Annotated[Values, _values("--stage", "qkv, split, attention, output, sublayer, stack.")]
-Variant = Annotated[Values, _values("--variant", "Variants by name; `python -m harness list` shows them.")]
+Variant = Annotated[
+    Values, _values("--variant", "Variants by name or glob; `python -m harness list` shows them.")
+]
 Model = Annotated[
     Values,
     _values("--model", "Presets by name.  [default: all four, or andrea-120m when sizes are given]"),

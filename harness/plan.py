@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError, unknown
 from harness.request import Selection, defaults_for
 from results.schema import Case, Outcome
 from variants.direction import FORWARD
-from variants.presets import PRESETS
 from variants.shape import Shape
 from variants.stage import STAGES
 from variants.variant import Requires
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LeftOut = tuple[Case, Outcome, str]
 
@@ -21,10 +24,7 @@ MOST_FLOPS = 10**18
 
 _GONE = Outcome.UNAVAILABLE, "there is no variant of this name any more"
 
-LESSON = PRESETS["andrea-120m"]
-"""The model that asides are measured at: all other presets ask the same of them again."""
-
-ASIDES = f"measured at {LESSON.name} in a run of all presets, and wherever --variant names it"
+ASIDES = "measured where --variant names it, or a claim needs it"
 """Where a run has an aside (`Variant.aside`), in words."""
 
 
@@ -80,7 +80,7 @@ class Group:
 class Plan:
     """Groups to measure, and the cases left out, each with its outcome and reason. `cases` is the whole grid.
 
-    `asides` names the variants that some of its shapes go without: they were not asked for by name.
+    `asides` names variants of its stages that are in none of them: they were not asked for by name.
     """
 
     groups: tuple[Group, ...]
@@ -108,31 +108,23 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
         UsageError: a variant is unknown, or a shape cannot fit this machine's memory.
     """
     device = environment["device"]
-    chosen = _choose(selection, variants)
+    stages = selection.stages or tuple(STAGES)
+    chosen = _choose(selection.variants, stages, variants)
     defaults = defaults_for(device)
     groups, left_out = [], []
-    asides: dict[str, None] = {}
     for stage in STAGES:
         of_stage = [v for v in chosen if v.stage == stage]
         shapes = selection.shapes(defaults, stage) if of_stage else ()
         for direction, shape in product(selection.directions or (FORWARD,), shapes):
             _refuse_absurd(stage, shape, direction, environment)
-            asides |= {v.name: None for v in of_stage if _is_aside(v, selection, shape)}
-            wanted = [v for v in of_stage if not _is_aside(v, selection, shape)]
-            refusals = {v.name: v.left_out(shape, direction, device) for v in wanted}
-            cases = {v.name: case_of(stage, v.name, shape, direction) for v in wanted}
+            refusals = {v.name: v.left_out(shape, direction, device) for v in of_stage}
+            cases = {v.name: case_of(stage, v.name, shape, direction) for v in of_stage}
             left_out += [(cases[name], *refusal) for name, refusal in refusals.items() if refusal]
             measured = tuple(case for name, case in cases.items() if not refusals[name])
             if measured:
                 groups.append(Group(stage, shape, measured))
-    return Plan(tuple(groups), tuple(left_out), tuple(asides))
-
-
-def _is_aside(variant: VariantFacts, selection: Selection, shape: Shape) -> bool:
-    """Whether this shape goes without the variant: nobody named it, nor is it the lesson's model among all presets."""
-    chosen_sizes = selection.models or selection.d_model or selection.n_head or selection.head_dim
-    is_lesson = (shape.d_model, shape.n_head) == (LESSON.d_model, LESSON.n_head)
-    return variant.aside and not selection.variants and bool(chosen_sizes or not is_lesson)
+    unnamed = (v.name for v in variants if v.aside and v.stage in stages and not selection.variants)
+    return Plan(tuple(groups), tuple(left_out), tuple(dict.fromkeys(unnamed)))
 
 
 def leave_out(
@@ -191,12 +183,19 @@ def group_cases(cases: list[Case]) -> tuple[Group, ...]:
     return tuple(Group(of[0].stage, shape_of(of[0]), tuple(of)) for of in grouped.values())
 
 
-def _choose(selection: Selection, variants: list[VariantFacts]) -> list[VariantFacts]:
-    stages = selection.stages or tuple(STAGES)
+def is_named(name: str, asked: Iterable[str]) -> bool:
+    """Whether one of these is the variant's name, or a glob of it, as in `*_strided`."""
+    return any(fnmatchcase(name, glob) for glob in asked)
+
+
+def _choose(
+    asked: tuple[str, ...], stages: tuple[str, ...], variants: list[VariantFacts]
+) -> list[VariantFacts]:
+    """The stages' variants that are named; where none is, all but asides."""
     candidates = [v for v in variants if v.stage in stages]
     known = sorted({v.name for v in candidates})
-    for name in selection.variants:
-        if name in known:
+    for name in asked:
+        if any(is_named(one, (name,)) for one in known):
             continue
         nowhere = [v.missing for v in variants if v.name == name and v.stage not in STAGES]
         if nowhere:  # an installed file that failed before it could name its stage
@@ -207,7 +206,7 @@ def _choose(selection: Selection, variants: list[VariantFacts]) -> list[VariantF
                 f"variant {name!r} belongs to {', '.join(elsewhere)}, not to {', '.join(stages)}"
             )
         raise unknown("variant", name, known)
-    return [v for v in candidates if not selection.variants or v.name in selection.variants]
+    return [v for v in candidates if (is_named(v.name, asked) if asked else not v.aside)]
 
 
 def _refuse_absurd(stage: str, shape: Shape, direction: str, environment: dict[str, Any]) -> None:

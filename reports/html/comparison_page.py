@@ -50,7 +50,7 @@ def _add_answer(page: Page, of: Comparisons, place: int, count: int) -> None:
     page.section(
         "answers" if place == 0 else f"answers-{place}",
         "The answer" if count == 1 else f"The answer: {plain(of.head)}",
-        element("p", f"{shown.sentence}.", class_=f"which {shown.alarm}"),
+        element("p", f"{shown.sentence[0].upper()}{shown.sentence[1:]}.", class_=f"which {shown.alarm}"),
         element("dl", *counts, class_="facts") if counts else None,
         element("div", *(element("p", note) for note in shown.notes), class_="notice")
         if shown.notes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reports import units
 from reports.columns import FASTEST_MARK, LEVEL_MARK, UNSURE_MARK, Column, mark
-from reports.headline import ACTIVE_MEANING, ISSUED_MEANING
+from reports.headline import ACTIVE_MEANING, COPY_MEANING, ISSUED_MEANING
 from reports.html.shapes import shapes
 from reports.html.tables import Filter, Sorted, Table
 from reports.remarks import IMPLAUSIBLE, outcome_label
@@ -42,10 +42,16 @@ class TimedRow:
         return self.mode == self.row.mode
 
     @property
-    def flops_per_s(self) -> float | None:
-        """The useful rate in this mode."""
-        work = self.row.record.useful_flops
+    def rate_per_s(self) -> float | None:
+        """The useful rate in this mode: FLOPs a second, or bytes of a case that only moves them."""
+        record = self.row.record
+        work = record.least_bytes if record.moves_only else record.useful_flops
         return work / self.time.value_s if work else None
+
+    @property
+    def rate(self) -> str:
+        """The same with its unit."""
+        return units.rate(self.rate_per_s, "B" if self.row.record.moves_only else "FLOP")
 
     @property
     def speedup(self) -> float | None:
@@ -134,9 +140,12 @@ def _columns(shape: Callable[[Case], str]) -> tuple[Sorted[TimedRow], ...]:
             lambda one: one.time.half_width,
             "half the 95 % interval over replicates",
         ),
-        Sorted(Column("useful rate", lambda one: units.rate(one.flops_per_s)), lambda one: one.flops_per_s),
+        Sorted(Column("useful rate", lambda one: one.rate), lambda one: one.rate_per_s),
         Sorted(Column("× base", _speedup), lambda one: one.speedup, "speed over the baseline's"),
         _share("peak", "share of the datasheet's peak rate", lambda one: one.row.peak_fraction),
+        _share(
+            "copy", COPY_MEANING, lambda one: one.use.burst_fraction if one.row.record.moves_only else None
+        ),
         _share("held", "the same at the SM clock it ran at", lambda one: one.row.held_fraction),
         _share("active", ACTIVE_MEANING, _active),
         Sorted(Column("issued", _issued), lambda one: one.use.issued_ratio, ISSUED_MEANING),

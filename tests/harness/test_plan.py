@@ -80,25 +80,34 @@ def test_everything_is_every_variant_at_every_default_shape(environment):
 ASIDE = facts("attention", "sdpa_strided", aside=True)
 
 
-def test_among_all_presets_an_aside_is_measured_at_the_lessons_model_alone():
+def test_an_aside_is_measured_where_it_is_named_and_told_of_where_it_is_not():
     found = plan(GPU, [*VARIANTS, ASIDE], stages=("attention",))
-    places = [(case.d_model, case.n_head, case.batch) for case in found.cases if case.variant == ASIDE.name]
-    assert places == [(768, 12, 1), (768, 12, 32)]
-    assert found.asides == (ASIDE.name,)
-
-
-@pytest.mark.parametrize("sizes", [{"models": ("andrea-120m",)}, {"head_dim": (64,)}, {"d_model": (768,)}])
-def test_where_sizes_are_chosen_an_aside_must_be_named(sizes):
-    found = plan(GPU, [*VARIANTS, ASIDE], stages=("attention",), **sizes)
     assert ASIDE.name not in {case.variant for case in found.cases}
     assert found.asides == (ASIDE.name,)
-    named = plan(GPU, [*VARIANTS, ASIDE], stages=("attention",), variants=("sdpa", ASIDE.name), **sizes)
+    named = plan(
+        GPU, [*VARIANTS, ASIDE], stages=("attention",), variants=("sdpa", ASIDE.name), models=("andrea-12m",)
+    )
     assert [case.variant for case in named.cases] == ["sdpa", ASIDE.name] * 2, "at both batches"
     assert named.asides == ()
+    assert plan(found=[*VARIANTS, ASIDE], stages=("qkv",)).asides == ()
 
 
-def test_a_stage_whose_only_variant_is_an_aside_has_no_group_elsewhere():
-    assert plan(found=[ASIDE], models=("andrea-12m",)).groups == ()
+@pytest.mark.parametrize(
+    ("globs", "names"),
+    [
+        (("sdpa*",), {"sdpa", "sdpa_flash", "sdpa_strided"}),
+        (("*_strided", "needs_cuda"), {"sdpa_strided", "needs_cuda"}),
+        (("*",), {"sdpa", "sdpa_flash", "needs_cuda", "sdpa_strided"}),
+    ],
+)
+def test_a_glob_names_every_variant_that_it_matches(globs, names):
+    found = plan(found=[*VARIANTS, ASIDE], stages=("attention",), variants=globs)
+    assert {case.variant for case in found.cases} == names
+
+
+def test_a_glob_that_matches_nothing_is_unknown():
+    with pytest.raises(UsageError, match=r"variant 'flex\*' is unknown"):
+        plan(variants=("flex*",))
 
 
 def test_a_case_left_out_keeps_its_place_in_the_grid_with_its_outcome_and_reason():

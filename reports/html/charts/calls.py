@@ -14,6 +14,7 @@ from reports.html.charts.chart import (
     Chart,
     followed,
     highlight,
+    label_px,
     named,
     rows_chart,
     spec_of,
@@ -61,7 +62,7 @@ def calls_chart(calls: Sequence[CallParts], variants: Sequence[str]) -> Chart | 
         rows=rows,
         panels=len(panels),
         panel_px=230,
-        labels_px=170,
+        labels_px=label_px(order) + 12,
     )
 
 

@@ -94,6 +94,11 @@ def named(name: str) -> str:
     return f"{shown}\u00a0" if shown in TAKEN else shown
 
 
+def label_px(names: Iterable[str]) -> int:
+    """About what the longest of these names takes beside an axis, which cuts it at 220."""
+    return min(220, 7 * max(map(len, names), default=0)) + 18
+
+
 def decades(values: Iterable[float | None]) -> list[float]:
     """Ticks of a logarithmic axis over these values: powers of ten, and between them 2 and 5 where they are few."""
     known = [one for one in values if one is not None and one > 0]

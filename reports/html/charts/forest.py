@@ -48,7 +48,6 @@ def forest_chart(of: Comparisons) -> Chart | None:
         spoken=f"Ratios of {len(drawn)} comparisons with their intervals; the table of verdicts has the numbers.",
         spec=spec_of(_drawn([_label(row, titles) for row in drawn])),
         rows=[_row(row, titles) for row in drawn],
-        labels_px=260,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from reports import units
-from reports.html.charts.chart import INK, Chart, highlight, named, rows_chart, spec_of, told
+from reports.html.charts.chart import INK, Chart, highlight, label_px, named, rows_chart, spec_of, told
 from reports.text import MISSING, plain
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def heads_chart(table: PivotTable, where: str = "") -> Chart | None:
         rows=[row for row in rows if row["figure"] in known],
         panels=len(known),
         panel_px=190,
-        labels_px=170,
+        labels_px=label_px(map(named, table.variants)),
     )
 
 

@@ -51,7 +51,6 @@ def roofline_chart(of: Roofline, shown_case: Callable[[Case], bool], variants: S
         "The shares of it are in the table of all times, as held.",
         spec=spec_of(_drawn(shown, [row["y"] for row in rows])),
         rows=rows,
-        labels_px=60,
     )
 
 

@@ -68,7 +68,6 @@ def samples_chart(rows: Sequence[Standing], strips: Sequence[Strip]) -> Chart | 
         "The intervals that follow from them are in the table of all times.",
         spec=spec_of(_drawn(names, most)),
         rows=[],
-        labels_px=170,
         choices=[{"shape": of, "mode": mode, "strips": strips} for (of, mode), strips in choices.items()],
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from reports import units
-from reports.columns import telling
+from reports.columns import in_words, telling
 from reports.html.charts.chart import (
     INK,
     Chart,
@@ -55,7 +55,6 @@ def speedups_chart(groups: Sequence[GroupSpeedups]) -> Chart | None:
         f"on average {order[0]} is the fastest. The table of all times has the numbers.",
         spec=spec_of(_drawn(order, shapes, against, list(dict.fromkeys(one["sign"] for one in points)))),
         rows=points,
-        labels_px=170,
     )
 
 
@@ -129,4 +128,4 @@ def _sign(cases: Sequence[Case]) -> Callable[[Case], str]:
 
 
 def _shape(case: Case, among: Sequence[Case]) -> str:
-    return ", ".join(f"{title} {text(case)}" for title, text in telling(among)) or "the one shape"
+    return in_words(case, telling(among)) or "the one shape"

@@ -7,6 +7,8 @@ import json
 import re
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from reports.html.run_page import run_page
 from results.store import read
@@ -200,3 +202,31 @@ def test_charts_hold_the_numbers_that_the_series_have(recorded):
     samples = chart_of(recorded, "stage-0-qkv-samples")
     assert {one["mode"] for one in samples["choices"]} == {"isolated", "eager", "graph"}
     assert len(samples["choices"]) == 9
+
+
+WORDS = st.text(min_size=1, max_size=30)
+
+
+@settings(
+    max_examples=12,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(variant=WORDS, stage=WORDS, reason=WORDS, note=WORDS, machine=WORDS)
+def test_whatever_a_record_says_the_page_has_the_tags_of_any_other(
+    monkeypatch, variant, stage, reason, note, machine
+):
+    monkeypatch.setattr("reports.html.page.vega_bundle", lambda: "")
+    gpu = {**runs.GPU_ENVIRONMENT["gpu"], "name": machine}
+    pages_of = []
+    for words in ((variant, stage, reason, note), ("one", "qkv", "why", "note")):
+        name, of_stage, why, said = words
+        trials = [
+            *runs.gpu_trials({f"v{name}": 1e-4, "per_head": 2e-4}, stage=of_stage),
+            runs.failed("failed", runs.Outcome.CRASHED, f"r{why}", stage=of_stage),
+        ]
+        environment = {**runs.GPU_ENVIRONMENT, "gpu": gpu}
+        run = runs.run(trials, notes=[said], environment=environment, baselines={of_stage: "per_head"})
+        pages_of.append(Parsed(run_page(run)))
+    assert pages_of[0].tags == pages_of[1].tags
+    assert [name for name, _ in pages_of[0].attributes] == [name for name, _ in pages_of[1].attributes]
