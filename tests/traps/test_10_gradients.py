@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import ClassVar
 
@@ -176,3 +177,37 @@ def test_work_and_least_bytes_are_those_of_the_direction():
         7 * activation,
         8 * activation,
     ]
+
+
+class SavesALot(Right):
+    """Its forward leaves a witness that lives as long as what autograd saved of it."""
+
+    name = "saves_a_lot"
+    alive: ClassVar[weakref.WeakSet] = weakref.WeakSet()
+
+    def call(self, q, k, v):
+        out = super().call(q, k, v)
+        if out.requires_grad:
+            self.alive.add(out)
+        return out
+
+
+class Neighbour(SavesALot):
+    """Notes how many forwards are kept while it is timed."""
+
+    name = "neighbour"
+    most: ClassVar[list[int]] = []
+
+    def call(self, q, k, v):
+        out = super().call(q, k, v)
+        self.most.append(len(self.alive))
+        return out
+
+
+def test_what_one_backward_keeps_is_not_in_its_neighbours_memory():
+    """A naive tool keeps every variant's forward: a small GPU then runs out of memory for others' sake."""
+    trials = measured(SavesALot, Neighbour, timer=ScriptedTimer(), seconds=5, direction="backward")
+    assert {trial.outcome for trial in trials.values()} == {Outcome.OK}
+    assert len(Neighbour.most) > 5
+    assert max(Neighbour.most) == 1
+    assert not SavesALot.alive
