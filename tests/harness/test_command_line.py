@@ -228,6 +228,7 @@ def test_help_imports_nothing_heavy(command):
 
 SELECTORS = (
     "--all --stage --variant --model --head-dim --n-head --d-model --n-layer --batch --seq-len --mask --dtype "
+    "--direction "
     "--device"
 )
 MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --help"

@@ -20,6 +20,7 @@ class BlockPerHead(Variant):
     name = "block_per_head"
     aside = True
     requires = Requires(device="cuda", capability=(8, 0))
+    no_backward = "our kernel is written for the forward alone"
 
     def prepare(self, weights: Weights) -> None:
         """Compile the kernel.
