@@ -1,4 +1,4 @@
-"""Useful FLOP/s against seq_len or tokens as curves of a line each, where there are enough points to make one."""
+"""Useful rates against seq_len or tokens as curves of a line each, where there are enough points to make one."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One variant of a chart: its useful FLOP/s at each of the chart's places, None where it has no time."""
+    """One variant of a chart: its useful rate at each of the chart's places, None where it has no time."""
 
     variant: str
     case: Case
-    flops_per_s: tuple[float | None, ...]
-    highest_flops_per_s: float
+    per_s: tuple[float | None, ...]
+    highest_per_s: float
 
 
 def curve_grids(report: Report) -> list[tuple[str, Grid[Curve]]]:
     """(title, a line for every variant of every chart) for each set of places that charts have in common."""
-    alike: dict[tuple[str, tuple[int, ...]], list[RateChart]] = {}
+    alike: dict[tuple[str, str, tuple[int, ...]], list[RateChart]] = {}
     for chart in rate_charts(report):
         places = tuple(sorted({point.x for point in chart.points}))
         if len(places) >= FEWEST:
-            alike.setdefault((chart.x, places), []).append(chart)
-    return [_grid(x, places, charts) for (x, places), charts in alike.items()]
+            alike.setdefault((chart.what, chart.x, places), []).append(chart)
+    return [_grid(what, x, places, charts) for (what, x, places), charts in alike.items()]
 
 
-def _grid(x: str, places: Sequence[int], charts: Sequence[RateChart]) -> tuple[str, Grid[Curve]]:
+def _grid(what: str, x: str, places: Sequence[int], charts: Sequence[RateChart]) -> tuple[str, Grid[Curve]]:
     curves = [one for chart in charts for one in _curves(chart, places)]
-    scale = units.rate_scale((rate for one in curves for rate in one.flops_per_s), "FLOP")
+    scale = units.rate_scale((rate for one in curves for rate in one.per_s), what)
 
     def end(place: int) -> Callable[[Curve], str]:
-        return lambda one: scale.number(one.flops_per_s[place], 3)
+        return lambda one: scale.number(one.per_s[place], 3)
 
     columns: tuple[Column[Curve], ...] = (
         Column("stage", lambda one: plain(one.case.stage), left=True, least=9),
         *(_case_column(title, text) for title, text in telling([one.case for one in curves])),
         Column("variant", lambda one: plain(one.variant), left=True, least=12),
         Column(str(places[0]), end(0)),
-        Column("", lambda one: curve(one.flops_per_s, one.highest_flops_per_s), left=True),
+        Column("", lambda one: curve(one.per_s, one.highest_per_s), left=True),
         Column(str(places[-1]), end(-1)),
     )
     lines = tuple(Line(tuple(column.cell(one) for column in columns)) for one in curves)
@@ -63,7 +63,7 @@ def _grid(x: str, places: Sequence[int], charts: Sequence[RateChart]) -> tuple[s
 
 
 def _curves(chart: RateChart, places: Sequence[int]) -> list[Curve]:
-    rates = {(point.row.variant, point.x): point.flops_per_s for point in chart.points}
+    rates = {(point.row.variant, point.x): point.per_s for point in chart.points}
     highest = max(rates.values())
     case = min(chart.points, key=lambda point: point.x).row.record.case
     return [

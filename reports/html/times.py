@@ -14,7 +14,7 @@ from reports.html.tables import Filter, Sorted, Table
 from reports.remarks import IMPLAUSIBLE, outcome_label
 from reports.text import MISSING, plain, shorten
 from results.ranking import apart
-from results.schema import MODES, Outcome
+from results.schema import MODES, STRIDED, Outcome
 from results.tensor_use import TensorUse, tensor_use
 
 if TYPE_CHECKING:
@@ -133,6 +133,10 @@ def _columns(shape: Callable[[Case], str]) -> tuple[Sorted[TimedRow], ...]:
         Sorted(Column("rank", _rank), lambda one: one.place, "place in its group and mode"),
         Sorted(Column("stage", lambda one: plain(one.row.record.case.stage), left=True)),
         Sorted(Column("shape", lambda one: shape(one.row.record.case), left=True)),
+        Sorted(
+            Column("arrives", _arrives, left=True),
+            explained="how its activations are given, arranged untimed",
+        ),
         Sorted(Column("mode", lambda one: one.mode, left=True)),
         Sorted(Column("time", lambda one: units.duration(one.time.value_s)), lambda one: one.time.value_s),
         Sorted(
@@ -148,6 +152,9 @@ def _columns(shape: Callable[[Case], str]) -> tuple[Sorted[TimedRow], ...]:
         ),
         _share("held", "the same at the SM clock it ran at", lambda one: one.row.held_fraction),
         _share("active", ACTIVE_MEANING, _active),
+        _share(
+            "copy", COPY_MEANING, lambda one: one.use.burst_fraction if one.row.record.moves_only else None
+        ),
         Sorted(Column("issued", _issued), lambda one: one.use.issued_ratio, ISSUED_MEANING),
         Sorted(
             Column("memory", lambda one: units.size(one.row.record.peak_delta_bytes)),
@@ -170,6 +177,15 @@ def _share(title: str, explained: str, of: Callable[[TimedRow], float | None]) -
         return of(one) if one.is_ranked else None
 
     return Sorted(Column(title, lambda one: units.percent(value(one))), value, explained)
+
+
+def _arrives(one: TimedRow) -> str:
+    """Told of what is spared an arrangement that others of its group may pay."""
+    return STRIDED if one.row.record.arrives == STRIDED else MISSING
+
+
+def _rate(one: TimedRow) -> str:
+    return units.rate(one.rate_per_s, "B" if one.row.record.moves_only else "FLOP")
 
 
 def _active(one: TimedRow) -> float | None:

@@ -1,11 +1,11 @@
-"""Useful FLOP/s against seq_len, or against tokens where a run has but one seq_len: a chart for each width."""
+"""Useful FLOP/s, of a stage that only moves bytes B/s, against seq_len, or tokens where there is but one seq_len."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reports.columns import case_title
+from reports.columns import case_title, rate_per_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RatePoint:
-    """One case: `x` as its chart has it, its useful FLOP/s and the bounds that its time's interval gives them."""
+    """One case: `x` as its chart has it, its useful rate and the bounds that its time's interval gives that."""
 
     row: Standing
     x: int
-    flops_per_s: float
-    low_flops_per_s: float | None
-    high_flops_per_s: float | None
+    per_s: float
+    low_per_s: float | None
+    high_per_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class RateChart:
-    """Variants of one stage at one width, direction, mask and dtype: `x` is `seq_len` or `tokens`.
+    """Variants of one stage at one width, direction, mask and dtype: `x` is `seq_len` or `tokens`,
+    `what` a rate counts is `FLOP` or `B`.
 
     `title` has what its points have in common. `points` are ordered by variant, the fastest anywhere first, then by x.
     """
@@ -36,6 +37,7 @@ class RateChart:
     stage: str
     title: tuple[str, ...]
     x: str
+    what: str
     points: tuple[RatePoint, ...]
 
     @property
@@ -46,7 +48,7 @@ class RateChart:
 
 def rate_charts(report: Report) -> tuple[RateChart, ...]:
     """A chart for every family of cases that differ in nothing but variant and x, in plan order."""
-    rows = [row for row in report.rows if row.time and row.flops_per_s and not row.implausible]
+    rows = [row for row in report.rows if row.time and rate_per_s(row) and not row.implausible]
     swept = {
         stage
         for stage in {row.record.case.stage for row in rows}
@@ -74,25 +76,27 @@ def rate_charts(report: Report) -> tuple[RateChart, ...]:
 def _chart(rows: Sequence[Standing], x: str) -> RateChart:
     best: dict[str, float] = {}
     for row in rows:
-        best[row.variant] = max(best.get(row.variant, 0.0), row.flops_per_s or 0.0)
+        best[row.variant] = max(best.get(row.variant, 0.0), rate_per_s(row) or 0.0)
     points = [_point(row, x) for row in rows]
     case = rows[0].record.case
     return RateChart(
         stage=case.stage,
         title=tuple(_common(case, x)),
         x=x,
+        what="B" if rows[0].record.moves_only else "FLOP",
         points=tuple(sorted(points, key=lambda one: (-best[one.row.variant], one.row.variant, one.x))),
     )
 
 
 def _point(row: Standing, x: str) -> RatePoint:
+    rate = rate_per_s(row)
     assert row.time is not None
-    assert row.flops_per_s is not None
-    case, time, work = row.record.case, row.time, row.record.useful_flops
+    assert rate is not None
+    case, time, work = row.record.case, row.time, rate * row.time.value_s
     return RatePoint(
         row,
         case.seq_len if x == "seq_len" else case.batch * case.seq_len,
-        row.flops_per_s,
+        rate,
         work / time.high_s if time.high_s else None,
         work / time.low_s if time.low_s else None,
     )

@@ -21,6 +21,7 @@ class Headmajor(Variant):
 
     stage = "qkv"
     name = "headmajor"
+    aside = True
     requires = Requires(device="cuda", capability=(8, 0), dtypes=("bf16", "fp16"))
     no_backward = "our kernel is written for the forward alone"
 

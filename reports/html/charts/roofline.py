@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from reports import units
+from reports.columns import case_title
 from reports.html.charts.chart import (
     INK,
     Chart,
@@ -105,13 +106,12 @@ def _edge(of: Roofline, at: float) -> dict[str, Any]:
 
 
 def _row(point: RoofPoint) -> dict[str, Any]:
-    case = point.row.record.case
     return {
         "kind": "point",
         "variant": named(point.row.variant),
         "x": point.flop_per_byte,
         "y": point.flops_per_s / TERA,
-        "shape": f"batch {case.batch}, seq_len {case.seq_len}, d_model {case.d_model} = {case.n_head}×{case.head_dim}",
+        "shape": ", ".join(case_title(point.row.record.case)[1:]),
         "told": units.rate(point.flops_per_s),
         "share": f"{units.percent(point.row.held_fraction)} of the peak at its clock",
         "clock": f"{point.sm_clock_mhz:.0f} MHz" if point.sm_clock_mhz else "not known",

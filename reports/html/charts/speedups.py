@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from reports import units
-from reports.columns import in_words, telling
+from reports.columns import case_title, telling
 from reports.html.charts.chart import (
     INK,
     Chart,
@@ -22,7 +22,8 @@ from reports.html.charts.chart import (
     spec_of,
     told,
 )
-from reports.text import plain
+from reports.text import listing
+from results.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,36 +31,40 @@ if TYPE_CHECKING:
     from reports.series.speedups import GroupSpeedups, Speedup
     from results.schema import Case
 
-ROW_PX = 6
-"""What a shape takes of a variant's row."""
+ROW_PX, MOST_PX = 6, 110
+"""What a shape takes of a variant's row, and what all shapes take at most."""
 
 
 def speedups_chart(groups: Sequence[GroupSpeedups]) -> Chart | None:
-    """One stage's; None where no group has two times."""
+    """One stage's; None where no group has two times.
+
+    Where only some shapes have their baseline, those are drawn, and the caption counts the others.
+    """
     if not groups:
         return None
+    without = sum(not group.over_baseline for group in groups)
+    groups = [group for group in groups if group.over_baseline] or groups
+    without = without if groups[0].over_baseline else 0
+    left_out = f" Left out: {counted(without, 'shape')} without a time of the baseline." if without else ""
     cases = [group.case for group in groups]
     sign = _sign(cases)
     points = [_row(point, place, sign) for place, group in enumerate(groups) for point in group.points]
     order = _order(points)
-    against = (
-        plain(groups[0].points[0].against.variant)
-        if all(one.over_baseline for one in groups)
-        else "the fastest"
-    )
-    shapes = [_shape(case, cases) for case in cases]
+    baselines = listing(tuple(dict.fromkeys(group.points[0].against.variant for group in groups)))
+    against = baselines if groups[0].over_baseline else "the fastest"
     return Chart(
         title=f"Speed, as a multiple of {against}'s",
-        caption="A point per shape; its line is the ratio's 95 % interval, paired by replicate. Right of 1 is faster.",
+        caption="A point per shape; its line is the ratio's 95 % interval, paired by replicate. Right of 1 is faster."
+        + left_out,
         spoken=f"{len(order)} variants by their speed against {against} in {len(groups)} shapes; "
         f"on average {order[0]} is the fastest. The table of all times has the numbers.",
-        spec=spec_of(_drawn(order, shapes, against, list(dict.fromkeys(one["sign"] for one in points)))),
+        spec=spec_of(_drawn(order, len(groups), against, list(dict.fromkeys(one["sign"] for one in points)))),
         rows=points,
     )
 
 
 def _drawn(
-    order: Sequence[str], shapes: Sequence[str], against: str, signs: Sequence[str]
+    order: Sequence[str], shapes: int, against: str, signs: Sequence[str]
 ) -> alt.LayerChart | alt.FacetChart:
     x = alt.X(
         "value:Q",
@@ -74,7 +79,7 @@ def _drawn(
             title=None,
             axis=alt.Axis(grid=True, gridOpacity=0.08, tickBand="extent"),
         ),
-        yOffset=alt.YOffset("place:O", scale=alt.Scale(domain=list(range(len(shapes))))),
+        yOffset=alt.YOffset("place:O", scale=alt.Scale(domain=list(range(shapes)))),
         opacity=followed(),
     )
     colour = colour_of(signs, "sign")
@@ -90,7 +95,7 @@ def _drawn(
         .encode(x="low:Q", x2="high:Q", color=colour)
     )
     one = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=INK, opacity=0.5).encode(x=alt.datum(1))
-    height = max(26, ROW_PX * len(shapes) + 8) * len(order)
+    height = min(MOST_PX, max(26, ROW_PX * shapes + 8)) * len(order)
     return alt.layer(one, lines, marks).properties(width="container", height=height).add_params(highlight())
 
 
@@ -102,7 +107,7 @@ def _row(point: Speedup, place: int, sign: Callable[[Case], str]) -> dict[str, A
         "variant": named(point.row.variant),
         "place": place,
         "sign": sign(case),
-        "shape": f"batch {case.batch}, seq_len {case.seq_len}, d_model {case.d_model} = {case.n_head}×{case.head_dim}",
+        "shape": ", ".join(case_title(case)[1:]),
         "value": ratio.value,
         "low": ratio.low if known else None,
         "high": ratio.high if known else None,
@@ -122,10 +127,6 @@ def _order(points: Sequence[dict[str, Any]]) -> list[str]:
 def _sign(cases: Sequence[Case]) -> Callable[[Case], str]:
     """The property by which points are signed: the first of which there are few values."""
     for title, text in telling(cases):
-        if len(set(map(text, cases))) <= 4:
+        if title != "n_layer" and len(set(map(text, cases))) <= 4:
             return lambda case: f"{title} {text(case)}"
     return lambda _: "every shape"
-
-
-def _shape(case: Case, among: Sequence[Case]) -> str:
-    return in_words(case, telling(among)) or "the one shape"

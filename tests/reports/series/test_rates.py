@@ -6,6 +6,7 @@ from reports import content
 from reports.series.rates import rate_charts
 from results.store import read
 from tests.reports import runs
+from tests.results import builders
 
 
 def of(run):
@@ -16,10 +17,10 @@ def test_a_point_is_useful_work_over_time_and_its_bounds_are_the_intervals():
     chart, *_ = of(runs.gpu_run())
     for point in chart.points:
         work, time = point.row.record.useful_flops, point.row.time
-        assert point.flops_per_s == pytest.approx(work / time.value_s)
-        assert point.low_flops_per_s == pytest.approx(work / time.high_s)
-        assert point.high_flops_per_s == pytest.approx(work / time.low_s)
-        assert point.low_flops_per_s < point.flops_per_s < point.high_flops_per_s
+        assert point.per_s == pytest.approx(work / time.value_s)
+        assert point.low_per_s == pytest.approx(work / time.high_s)
+        assert point.high_per_s == pytest.approx(work / time.low_s)
+        assert point.low_per_s < point.per_s < point.high_per_s
 
 
 def test_where_only_the_batch_differs_x_is_tokens():
@@ -47,9 +48,21 @@ def test_the_fastest_variant_comes_first_and_x_ascends():
     assert [point.x for point in chart.points] == [1024, 32768] * 3
 
 
+def test_a_stage_that_only_moves_bytes_is_told_in_bytes():
+    trials = [
+        builders.trial(builders.case("contiguous", stage="split"), n, median_s=1e-5, useful_flops=0)
+        for n in range(3)
+    ]
+    (chart,) = of(runs.run(trials))
+    (point,) = chart.points
+    assert chart.what == "B"
+    assert point.per_s == pytest.approx(point.row.record.least_bytes / 1e-5)
+    assert point.low_per_s < point.per_s < point.high_per_s
+
+
 def test_one_replicate_gives_no_bounds():
     chart, *_ = of(runs.run(runs.gpu_trials(runs.QKV, replicates=1)))
-    assert {(point.low_flops_per_s, point.high_flops_per_s) for point in chart.points} == {(None, None)}
+    assert {(point.low_per_s, point.high_per_s) for point in chart.points} == {(None, None)}
 
 
 def test_a_case_without_a_time_has_no_point():
