@@ -24,12 +24,12 @@ MISSING = "autograd must find the way through `call`, and through `prepare` to w
 SAID = {
     "attention": {
         "wrong_detaches_values": f"before timing: gives no dV: {MISSING}",
-        "wrong_detaches_its_output": "no gradient leads back from its output: `call` must not detach it, or",
         "wrong_scales_queries": "before timing: worst row off by 5 % (limit 0.004 %), whole tensor off by",
         "wrong_forgets_the_mask_backwards": "before timing: worst row off by",
         "wrong_loses_a_row": "before timing: worst row off by 100 %",
     },
     "qkv": {
+        "wrong_detaches_an_output": "autograd finds no way back from 1 of the 3 tensors of its output",
         "wrong_learns_nothing": "before timing: worst row off by 100 %",
         "wrong_detaches_a_weight": f"before timing: gives no dW_K: {MISSING}",
         "wrong_cuts_its_weights_off": f"before timing: gives no dW_Q, dW_K, dW_V: {MISSING}",
@@ -62,6 +62,15 @@ def test_a_wrong_gradient_is_incorrect_and_no_speed_is_shown(stage, direction):
             assert trial.reason.endswith(f"of its gradients {WORST[name]} is the worst"), trial.reason
     assert trials[right].outcome is Outcome.OK, trials[right].reason
     assert trials[right].timings["eager"].used_s
+
+
+@pytest.mark.parametrize("direction", ["backward", "step"])
+def test_a_call_that_autograd_does_not_see_at_all_has_no_backward(direction):
+    """As a kernel of one's own, which does not say so."""
+    kind = WRONG["attention", "wrong_detaches_its_output"]
+    trial = measured(kind, shape=SHAPE, direction=direction)[kind.name]
+    assert (trial.outcome, trial.timings) == (Outcome.UNSUPPORTED, {})
+    assert trial.reason == "has no backward: autograd finds no way back from its output"
 
 
 @pytest.mark.parametrize("stage", SAID)
