@@ -52,9 +52,9 @@ def one_thread():
 
 
 def bound(direction, kind, shape, inputs):
-    """The variant on these inputs in the layout that it declares; the test is skipped if it cannot compute that."""
+    """The variant on these inputs; the test is skipped if it cannot compute that."""
     try:
-        return direct(direction, kind, shape, inputs.arriving(kind.arrives))
+        return direct(direction, kind, shape, inputs)
     except Unsupported as reason:
         pytest.skip(f"{variant_id(kind)} {direction}: {reason}")
 
