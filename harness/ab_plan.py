@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.child import RUNNING
 from harness.errors import HeadbenchError, UsageError, unknown
-from harness.plan import LeftOut, Plan, VariantFacts, make_plan
+from harness.plan import LeftOut, Plan, VariantFacts, is_named, make_plan
 from harness.probe import INSTALLED, look
 from harness.side_code import differing
 
@@ -89,7 +89,7 @@ def plan_sides(
     on_base, of_base = _look(base, environment["device"])  # a base that lacks CUDA must not measure the CPU
     known = {one.name for one in (*of_base, *of_head)}
     for name in selection.variants:
-        if name not in known:
+        if not any(is_named(one, (name,)) for one in known):
             raise unknown("variant", name, sorted(known))
     plans = [
         _side_plan(side, facts, variants, selection)
@@ -119,7 +119,7 @@ def _side_plan(
     side: Side, environment: dict[str, Any], variants: list[VariantFacts], selection: Selection
 ) -> SidePlan:
     """The side's grid; a variant that the other side alone has is no fault."""
-    its = tuple(name for name in selection.variants if any(one.name == name for one in variants))
+    its = tuple(name for name in selection.variants if any(is_named(one.name, (name,)) for one in variants))
     plan = Plan((), ())
     if its or not selection.variants:
         plan = make_plan(replace(selection, variants=its), variants, environment)

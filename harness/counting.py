@@ -34,6 +34,8 @@ USUAL_LAUNCH_S = 0.11
 """A launch runs once for every pass, between which the memory it wrote is put back. An H200 took 46 s for 24 cases of
 245 launches together, and 47 s for 21 of 274."""
 UNKNOWN_LAUNCHES = 10.0
+MOST_LAUNCHES = 400
+"""Of a call, to be counted one by one: three quarters of a minute. A stack head by head has thousands."""
 LONGEST_LAUNCH_S = 1.0
 """What a launch may take before its silence counts as one."""
 MATMUL_SIZE = 8192
@@ -62,6 +64,7 @@ class Counting:
             HeadbenchError: a plugin has changed since the run began.
             StoreError: an observation could not be stored.
         """
+        self._leave_out_the_longest()
         if not self._lacking():
             return
         try:
@@ -73,6 +76,14 @@ class Counting:
         except NcuUnavailable as why:
             for case in self._lacking():
                 self._store(case, Counters(reason=str(why)))
+
+    def _leave_out_the_longest(self) -> None:
+        """A reason for each case that launches more than `MOST_LAUNCHES`."""
+        known = self._launches()
+        for case in self._lacking():
+            if (launches := known[case]) and launches > MOST_LAUNCHES:
+                why = f"a call launches {launches:,.0f} kernels, and Nsight Compute counts at most {MOST_LAUNCHES}"
+                self._store(case, Counters(reason=f"{why} here: one layer's counters tell as much"))
 
     def _lacking(self) -> list[Case]:
         return self._writer.run.unobserved().get("counters", [])
@@ -133,13 +144,17 @@ class Counting:
 
     def _silence_s(self, cases: list[Case]) -> float:
         """A call may be silent for as long as a variant may, and for each of its launches on top."""
-        known = {record.case: record.dispatch for record in self._writer.run.records()}
-        launches = [
-            dispatch.launches if (dispatch := known[case]) and dispatch.launches else UNKNOWN_LAUNCHES
-            for case in cases
-        ]
+        known = self._launches()
+        launches = [known[case] or UNKNOWN_LAUNCHES for case in cases]
         silence_s: float = self._writer.run.manifest.settings["silence_s"]
         return silence_s + LONGEST_LAUNCH_S * max(launches)
+
+    def _launches(self) -> dict[Case, float | None]:
+        """How many kernels a call of each case launches, as far as that was observed."""
+        return {
+            record.case: record.dispatch.launches if record.dispatch else None
+            for record in self._writer.run.records()
+        }
 
     def _job(self, cases: list[Case]) -> dict[str, Any]:
         settings = self._writer.run.manifest.settings

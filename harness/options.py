@@ -44,10 +44,15 @@ Values = list[str] | None
 
 Everything = Annotated[
     bool,
-    typer.Option("--all", help="Every variant of every stage, default shapes, as far as nothing narrows it."),
+    typer.Option(
+        "--all",
+        help="Every stage, all variants but those that `list` marks, default shapes, as far as nothing narrows it.",
+    ),
 ]
 Stage = Annotated[Values, _values("--stage", "qkv, split, attention, output, sublayer, stack.")]
-Variant = Annotated[Values, _values("--variant", "Variants by name; `python -m harness list` shows them.")]
+Variant = Annotated[
+    Values, _values("--variant", "Variants by name or glob; `python -m harness list` shows them.")
+]
 Model = Annotated[
     Values,
     _values("--model", "Presets by name.  [default: all four, or andrea-120m when sizes are given]"),
@@ -68,6 +73,10 @@ SeqLen = Annotated[Values, _values("--seq-len", "Tokens a sequence.  [default: 1
 Mask = Annotated[Values, _values("--mask", "causal, full.  [default: causal]")]
 Dtype = Annotated[
     Values, _values("--dtype", "bf16, fp16, tf32, fp32.  [default: bf16 on a GPU, fp32 on a CPU]")
+]
+Direction = Annotated[
+    Values,
+    _values("--direction", "forward, backward, step: both, as in training.  [default: forward]"),
 ]
 Device = Annotated[
     str | None, optional("--device", "cpu, cuda or cuda:N.  [default: the GPU if there is one]", "DEVICE")
@@ -143,6 +152,7 @@ def selection(
     mask: Values,
     dtype: Values,
     n_layer: Values,
+    direction: Values,
 ) -> Selection:
     """The selection that these options name.
 
@@ -163,6 +173,7 @@ def selection(
         masks=split_values("--mask", mask),
         dtypes=split_values("--dtype", dtype),
         n_layer=split_counts("--n-layer", n_layer),
+        directions=split_values("--direction", direction),
     )
 
 

@@ -1,28 +1,30 @@
-"""The plan: stages × shapes × variants as groups of cases, with a reason for every case that is left out."""
+"""The plan: stages × directions × shapes × variants as groups of cases; every case left out has a reason."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from fnmatch import fnmatchcase
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError, unknown
 from harness.request import Selection, defaults_for
 from results.schema import Case, Outcome
-from variants.presets import PRESETS
+from variants.direction import FORWARD
 from variants.shape import Shape
 from variants.stage import STAGES
 from variants.variant import Requires
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LeftOut = tuple[Case, Outcome, str]
 
 MOST_FLOPS = 10**18
 
-FORWARD = "forward"
+_GONE = Outcome.UNAVAILABLE, "there is no variant of this name any more"
 
-LESSON = PRESETS["andrea-120m"]
-"""The model that asides are measured at: all other presets ask the same of them again."""
-
-ASIDES = f"measured at {LESSON.name} in a run of all presets, and wherever --variant names it"
+ASIDES = "measured where --variant names it, or a claim needs it"
 """Where a run has an aside (`Variant.aside`), in words."""
 
 
@@ -39,15 +41,25 @@ class VariantFacts:
     plugin: bool = False
     arrives: str = "contiguous"
     aside: bool = False
+    no_backward: str | None = None
 
-    def left_out(self, shape: Shape, device: str) -> tuple[Outcome, str] | None:
-        """Why this variant is not measured at this shape, or None."""
+    def left_out(self, shape: Shape, direction: str, device: str) -> tuple[Outcome, str] | None:
+        """Why this variant is not measured at this shape in this direction, or None."""
         if self.missing:
             return Outcome.UNAVAILABLE, self.missing
+        if direction != FORWARD and (why := self.why_forward_alone):
+            return Outcome.UNSUPPORTED, f"has no backward: {why}"
         if shape.dtype == "tf32" and device == "cpu":
             return Outcome.UNSUPPORTED, "tf32 is a tensor-core format: it needs a CUDA device"
         refusal = Requires(dtypes=self.dtypes).refuses(shape.dtype)
         return (Outcome.UNSUPPORTED, refusal) if refusal else None
+
+    @property
+    def why_forward_alone(self) -> str | None:
+        """Why there are no gradients to be measured, or None."""
+        if self.stage in STAGES and not STAGES[self.stage].gradients:
+            return "the stage has no reference for gradients"
+        return self.no_backward
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +70,17 @@ class Group:
     shape: Shape
     cases: tuple[Case, ...]
 
+    @property
+    def direction(self) -> str:
+        """Alike in all of them."""
+        return self.cases[0].direction
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Groups to measure, and the cases left out, each with its outcome and reason. `cases` is the whole grid.
 
-    `asides` names the variants that some of its shapes go without: they were not asked for by name.
+    `asides` names variants of its stages that are in none of them: they were not asked for by name.
     """
 
     groups: tuple[Group, ...]
@@ -91,30 +108,23 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
         UsageError: a variant is unknown, or a shape cannot fit this machine's memory.
     """
     device = environment["device"]
-    chosen = _choose(selection, variants)
+    stages = selection.stages or tuple(STAGES)
+    chosen = _choose(selection.variants, stages, variants)
     defaults = defaults_for(device)
     groups, left_out = [], []
-    asides: dict[str, None] = {}
     for stage in STAGES:
         of_stage = [v for v in chosen if v.stage == stage]
-        for shape in selection.shapes(defaults, stage) if of_stage else ():
-            _refuse_absurd(stage, shape, environment)
-            asides |= {v.name: None for v in of_stage if _is_aside(v, selection, shape)}
-            wanted = [v for v in of_stage if not _is_aside(v, selection, shape)]
-            refusals = {v.name: v.left_out(shape, device) for v in wanted}
-            cases = {v.name: case_of(stage, v.name, shape) for v in wanted}
+        shapes = selection.shapes(defaults, stage) if of_stage else ()
+        for direction, shape in product(selection.directions or (FORWARD,), shapes):
+            _refuse_absurd(stage, shape, direction, environment)
+            refusals = {v.name: v.left_out(shape, direction, device) for v in of_stage}
+            cases = {v.name: case_of(stage, v.name, shape, direction) for v in of_stage}
             left_out += [(cases[name], *refusal) for name, refusal in refusals.items() if refusal]
             measured = tuple(case for name, case in cases.items() if not refusals[name])
             if measured:
                 groups.append(Group(stage, shape, measured))
-    return Plan(tuple(groups), tuple(left_out), tuple(asides))
-
-
-def _is_aside(variant: VariantFacts, selection: Selection, shape: Shape) -> bool:
-    """Whether this shape goes without the variant: nobody named it, nor is it the lesson's model among all presets."""
-    chosen_sizes = selection.models or selection.d_model or selection.n_head or selection.head_dim
-    is_lesson = (shape.d_model, shape.n_head) == (LESSON.d_model, LESSON.n_head)
-    return variant.aside and not selection.variants and bool(chosen_sizes or not is_lesson)
+    unnamed = (v.name for v in variants if v.aside and v.stage in stages and not selection.variants)
+    return Plan(tuple(groups), tuple(left_out), tuple(dict.fromkeys(unnamed)))
 
 
 def leave_out(
@@ -125,19 +135,20 @@ def leave_out(
     left_out = []
     for case in cases:
         variant = known.get((case.stage, case.variant))
-        gone = Outcome.UNAVAILABLE, "there is no variant of this name any more"
-        refusal = variant.left_out(shape_of(case), environment["device"]) if variant else gone
+        refusal: tuple[Outcome, str] | None = _GONE
+        if variant:
+            refusal = variant.left_out(shape_of(case), case.direction, environment["device"])
         if refusal:
             left_out.append((case, *refusal))
     return tuple(left_out)
 
 
-def case_of(stage: str, variant: str, shape: Shape) -> Case:
-    """The stored identity of a forward case."""
+def case_of(stage: str, variant: str, shape: Shape, direction: str = FORWARD) -> Case:
+    """The stored identity of a case."""
     return Case(
         stage=stage,
         variant=variant,
-        direction=FORWARD,
+        direction=direction,
         batch=shape.batch,
         seq_len=shape.seq_len,
         d_model=shape.d_model,
@@ -158,8 +169,8 @@ def figures(case: Case) -> dict[str, Any]:
     """What every trial of the case says of its work."""
     stage, shape = STAGES[case.stage], shape_of(case)
     return {
-        "useful_flops": stage.flops(shape),
-        "least_bytes": stage.least_bytes(shape),
+        "useful_flops": stage.useful_flops(shape, case.direction),
+        "least_bytes": stage.least_bytes(shape, case.direction),
         "parameters": stage.parameters(shape),
     }
 
@@ -172,12 +183,19 @@ def group_cases(cases: list[Case]) -> tuple[Group, ...]:
     return tuple(Group(of[0].stage, shape_of(of[0]), tuple(of)) for of in grouped.values())
 
 
-def _choose(selection: Selection, variants: list[VariantFacts]) -> list[VariantFacts]:
-    stages = selection.stages or tuple(STAGES)
+def is_named(name: str, asked: Iterable[str]) -> bool:
+    """Whether one of these is the variant's name, or a glob of it, as in `*_strided`."""
+    return any(fnmatchcase(name, glob) for glob in asked)
+
+
+def _choose(
+    asked: tuple[str, ...], stages: tuple[str, ...], variants: list[VariantFacts]
+) -> list[VariantFacts]:
+    """The stages' variants that are named; where none is, all but asides."""
     candidates = [v for v in variants if v.stage in stages]
     known = sorted({v.name for v in candidates})
-    for name in selection.variants:
-        if name in known:
+    for name in asked:
+        if any(is_named(one, (name,)) for one in known):
             continue
         nowhere = [v.missing for v in variants if v.name == name and v.stage not in STAGES]
         if nowhere:  # an installed file that failed before it could name its stage
@@ -188,21 +206,21 @@ def _choose(selection: Selection, variants: list[VariantFacts]) -> list[VariantF
                 f"variant {name!r} belongs to {', '.join(elsewhere)}, not to {', '.join(stages)}"
             )
         raise unknown("variant", name, known)
-    return [v for v in candidates if not selection.variants or v.name in selection.variants]
+    return [v for v in candidates if (is_named(v.name, asked) if asked else not v.aside)]
 
 
-def _refuse_absurd(stage: str, shape: Shape, environment: dict[str, Any]) -> None:
+def _refuse_absurd(stage: str, shape: Shape, direction: str, environment: dict[str, Any]) -> None:
     """Refuse, before anything is allocated, a shape whose inputs and output alone exceed the memory."""
     owner = environment["gpu"] or environment["cpu"]
-    need, have = STAGES[stage].least_bytes(shape), owner["memory_bytes"]
+    need, have = STAGES[stage].least_bytes(shape, direction), owner["memory_bytes"]
     if need > have:
         raise UsageError(
             f"{stage} at {shape} needs at least {_size(need)} for its inputs and output, {owner['name']} has "
             f"{_size(have)}: a smaller --batch or --seq-len would do"
         )
-    if STAGES[stage].flops(shape) > MOST_FLOPS:
+    if (flops := STAGES[stage].useful_flops(shape, direction)) > MOST_FLOPS:
         raise UsageError(
-            f"{stage} at {shape} is {STAGES[stage].flops(shape):.1e} FLOP a call, over the {MOST_FLOPS:.0e} that the "
+            f"{stage} at {shape} is {flops:.1e} FLOP a call, over the {MOST_FLOPS:.0e} that the "
             f"fastest GPU does in a quarter of an hour: a smaller --batch or --seq-len would do"
         )
 

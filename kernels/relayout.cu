@@ -8,8 +8,9 @@
 // TOKENS of a head behind one another; what of a memory sector belongs to the next row, a neighbour writes at the same
 // time, and the L2 cache puts it together.
 //
-// The grid. A sequence of one tensor is `blocks_per_sequence` blocks, the sequences of the first tensor come first. Within
-// a sequence indices fit 32 bits, and two divisions a thread are all the arithmetic there is.
+// The grid. A sequence of one tensor is `blocks_per_sequence` blocks; those of the other tensors come next, then the next
+// sequence, so that Q, K and V of a token, which lie in one row, are read at about the same time. Within a sequence indices
+// fit 32 bits, and two divisions a thread are all the arithmetic there is.
 //
 // Edges. Threads beyond a sequence's last piece do nothing, tokens beyond its end are neither read nor written.
 //
@@ -41,24 +42,26 @@ struct Problem {
     char* out;                       // [tensors, batch, n_head, seq_len, head_dim], dense
     unsigned batch, heads, seq_len;
     unsigned chunks;                 // of a row
-    unsigned blocks_per_sequence;
+    unsigned blocks_per_sequence;    // of one tensor
+    unsigned tensors;
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) relayout(const __grid_constant__ Problem problem)
 {
-    const unsigned sequence = blockIdx.x / problem.blocks_per_sequence;
+    const unsigned slice = blockIdx.x / problem.blocks_per_sequence;
     const unsigned item = blockIdx.x % problem.blocks_per_sequence * THREADS + threadIdx.x;
     const unsigned pieces = problem.heads * problem.chunks;   // of one token
     const unsigned token = item / pieces * TOKENS, piece = item % pieces;
     if (token >= problem.seq_len)
         return;
     const unsigned head = piece / problem.chunks, chunk = piece % problem.chunks;
-    const unsigned tensor = sequence / problem.batch, batch = sequence % problem.batch;
+    const unsigned batch = slice / problem.tensors, tensor = slice % problem.tensors;
     const Source& source = problem.sources[tensor];
     const char* from = source.data + batch * source.batch_stride + head * source.head_stride +
         token * source.token_stride + chunk * VECTOR_BYTES;
     const long long row_bytes = (long long)problem.chunks * VECTOR_BYTES;
-    const long long row = ((long long)sequence * problem.heads + head) * problem.seq_len + token;
+    const long long sequence = (long long)tensor * problem.batch + batch;
+    const long long row = (sequence * problem.heads + head) * problem.seq_len + token;
     char* to = problem.out + row * row_bytes + chunk * VECTOR_BYTES;
 
     Vector held[TOKENS];

@@ -25,7 +25,7 @@ VECTORS = (16, 8, 4, 2)
 """Bytes that a thread may move at once."""
 
 _THREADS, _TOKENS = 256, 4
-_FORMAT = struct.Struct("12qq5I4x")
+_FORMAT = struct.Struct("12qq6I")
 """`struct Problem`: of three tensors the address and the strides in bytes; the output's address; counts."""
 _Problem = c_char * _FORMAT.size
 _MOST_ITEMS = 2**31 - _THREADS
@@ -109,7 +109,9 @@ def _plan(tensors: tuple[torch.Tensor, ...], address_vector: int) -> _Launch:
             "a smaller batch or seq_len at once would do"
         )
     kernel = fused.kernel(ACTOR, _build(vector), 0, first.device.index)
-    return _Launch(kernel, blocks, strides, (batch, n_head, seq_len, chunks, blocks_per_sequence))
+    return _Launch(
+        kernel, blocks, strides, (batch, n_head, seq_len, chunks, blocks_per_sequence, len(tensors))
+    )
 
 
 def _vector(*sizes: int) -> int:

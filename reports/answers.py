@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reports import units
-from reports.columns import UNSURE_MARK, telling
+from reports.columns import UNSURE_MARK, in_words, telling
 from reports.text import listing, plain
 from results.decomposition import decompose
 from results.ranking import is_wide
@@ -125,7 +125,7 @@ def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = Fal
 
 def _shape(case: Case, among: Sequence[_Group]) -> str:
     """`batch 1, d_model 864 = 12×72`: what tells this shape from the others."""
-    return ", ".join(f"{title} {text(case)}" for title, text in telling([group.case for group in among]))
+    return in_words(case, telling([group.case for group in among]))
 
 
 def _by(groups: Sequence[_Group]) -> str | None:

@@ -112,8 +112,13 @@ def case_title(case: Case) -> list[str]:
 
 def short_title(case: Case, among: Sequence[Case]) -> str:
     """`qkv, batch 32`: the stage, and of the shape only what differs among these cases."""
-    said = ((title, text(case)) for title, text in telling(among))
-    return plain(", ".join([case.stage, *(f"{title} {text}" for title, text in said if text != MISSING)]))
+    return plain(", ".join(filter(None, (case.stage, in_words(case, telling(among))))))
+
+
+def in_words(case: Case, properties: Sequence[tuple[str, Callable[[Case], str]]]) -> str:
+    """`batch 32, n_layer 12`: those of the properties that the case has."""
+    said = ((title, text(case)) for title, text in properties)
+    return ", ".join(f"{title} {text}" for title, text in said if text != MISSING)
 
 
 def telling(cases: Sequence[Case]) -> list[tuple[str, Callable[[Case], str]]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from variants import work
+from variants.direction import BACKWARD, FORWARD, USEFUL
 
 if TYPE_CHECKING:
     from variants.shape import Shape
@@ -21,7 +22,9 @@ class Stage:
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
     the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
-    `deep` says that `n_layer` is a size of it.
+    `deep` says that `n_layer` is a size of it. `gradients` names those of the activations, then those of the weights
+    that the stage learns, a layer's, as `variants.reference_gradients` gives them; without any the stage is computed
+    forward alone.
     """
 
     name: str
@@ -34,11 +37,25 @@ class Stage:
     activations_out: int
     strided: str | None = None
     deep: bool = False
+    gradients: tuple[str, ...] = ()
 
-    def least_bytes(self, shape: Shape) -> int:
-        """Every input read once and every output written once."""
-        activations = (self.activations_in + self.activations_out) * work.activation_elements(shape)
-        return (activations + self.parameters(shape)) * shape.element_bytes
+    def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
+        """The algorithm's FLOPs in this direction."""
+        return USEFUL[direction] * self.flops(shape)
+
+    def least_bytes(self, shape: Shape, direction: str = FORWARD) -> int:
+        """Every input read once and every output written once.
+
+        Backward reads the output's gradient as well, and writes the gradients of activations and parameters in
+        the place of the output; a step writes both.
+        """
+        activations, parameters = self.activations_in, self.parameters(shape)
+        if direction != BACKWARD:
+            activations += self.activations_out
+        if direction != FORWARD:
+            activations += self.activations_out + self.activations_in
+            parameters *= 2
+        return (activations * work.activation_elements(shape) + parameters) * shape.element_bytes
 
 
 STAGES = {
@@ -53,6 +70,7 @@ STAGES = {
             parameters=work.qkv_parameters,
             activations_in=1,
             activations_out=3,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V"),
         ),
         Stage(
             name="split",
@@ -63,6 +81,7 @@ STAGES = {
             parameters=work.no_parameters,
             activations_in=3,
             activations_out=3,
+            gradients=("dQKV",),
         ),
         Stage(
             name="attention",
@@ -74,6 +93,7 @@ STAGES = {
             activations_in=3,
             activations_out=1,
             strided="Q, K, V as views of one buffer [batch, seq_len, 3, n_head, head_dim]",
+            gradients=("dQ", "dK", "dV"),
         ),
         Stage(
             name="output",
@@ -85,6 +105,7 @@ STAGES = {
             activations_in=1,
             activations_out=1,
             strided="O as a view of a buffer [batch, seq_len, n_head, head_dim]",
+            gradients=("dO", "dW_O"),
         ),
         Stage(
             name="sublayer",
@@ -95,6 +116,7 @@ STAGES = {
             parameters=work.sublayer_parameters,
             activations_in=1,
             activations_out=1,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V", "dW_O"),
         ),
         Stage(
             name="stack",
@@ -107,6 +129,7 @@ STAGES = {
             activations_in=1,
             activations_out=1,
             deep=True,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V", "dW_O"),
         ),
     )
 }

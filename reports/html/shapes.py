@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports.columns import case_title, telling
-from reports.text import MISSING
+from reports.columns import case_title, in_words, telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,9 +17,7 @@ def shapes(among: Sequence[Case]) -> Callable[[Case], str]:
     told = [one for one in telling(among) if one[0] != "direction"]
 
     def words(case: Case) -> str:
-        said = [(title, text(case)) for title, text in told]
-        known = [f"{title} {value}" for title, value in said if value != MISSING]
-        return ", ".join(known) or ", ".join(case_title(case)[1:])
+        return in_words(case, told) or ", ".join(case_title(case)[1:])
 
     return words
 

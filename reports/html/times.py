@@ -43,10 +43,15 @@ class TimedRow:
 
     @property
     def rate_per_s(self) -> float | None:
-        """Useful FLOPs a second in this mode, or bytes of a case that only moves them."""
+        """The useful rate in this mode: FLOPs a second, or bytes of a case that only moves them."""
         record = self.row.record
         work = record.least_bytes if record.moves_only else record.useful_flops
         return work / self.time.value_s if work else None
+
+    @property
+    def rate(self) -> str:
+        """The same with its unit."""
+        return units.rate(self.rate_per_s, "B" if self.row.record.moves_only else "FLOP")
 
     @property
     def speedup(self) -> float | None:
@@ -139,9 +144,12 @@ def _columns(shape: Callable[[Case], str]) -> tuple[Sorted[TimedRow], ...]:
             lambda one: one.time.half_width,
             "half the 95 % interval over replicates",
         ),
-        Sorted(Column("useful rate", _rate), lambda one: one.rate_per_s),
+        Sorted(Column("useful rate", lambda one: one.rate), lambda one: one.rate_per_s),
         Sorted(Column("× base", _speedup), lambda one: one.speedup, "speed over the baseline's"),
         _share("peak", "share of the datasheet's peak rate", lambda one: one.row.peak_fraction),
+        _share(
+            "copy", COPY_MEANING, lambda one: one.use.burst_fraction if one.row.record.moves_only else None
+        ),
         _share("held", "the same at the SM clock it ran at", lambda one: one.row.held_fraction),
         _share("active", ACTIVE_MEANING, _active),
         _share(

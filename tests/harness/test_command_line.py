@@ -228,6 +228,7 @@ def test_help_imports_nothing_heavy(command):
 
 SELECTORS = (
     "--all --stage --variant --model --head-dim --n-head --d-model --n-layer --batch --seq-len --mask --dtype "
+    "--direction "
     "--device"
 )
 MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --help"
@@ -287,9 +288,9 @@ def test_report_shows_exactly_what_the_run_showed_and_exports_parse(tmp_path):
     assert all(len(line) <= 100 for line in done.stdout.splitlines() if str(path) not in line)
     data = json.loads(headbench("report", path, "--json").stdout)
     variants = {record["case"]["variant"] for record in data["records"]}
-    assert variants == {"per_head", "fused", "fused_qkv", "headmajor"}
+    assert variants == {"per_head", "fused", "fused_qkv"}
     rows = headbench("report", path, "--csv").stdout.splitlines()
-    assert len(rows) == 1 + 4
+    assert len(rows) == 1 + 3
     assert "| fused_qkv" in headbench("report", path, "--markdown").stdout.replace("▸ ", "").replace("≈ ", "")
 
 
@@ -365,13 +366,40 @@ def test_list_shows_every_stage_variant_and_preset_with_what_is_missing_here():
     assert re.search(r"^ sdpa_cudnn +CUDA, .* no ", shown, re.MULTILINE)
 
 
+def test_list_says_which_stacks_a_run_has_and_counts_the_weights_of_every_preset():
+    told = " ".join(headbench("list", "--device", "cpu").stdout.split())
+    assert "by default andrea-120m at batch 1 on a GPU, andrea-12m on a CPU; --model, --n-layer and" in told
+    assert re.search(r"andrea-120m 768 12 64 12 28,311,552 1024", told)
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_stacks"),
+    [
+        ((), False),
+        (("--model", "andrea-12m"), False),
+        (("--stage", "qkv,stack"), True),
+        (("--n-layer", "2"), True),
+        (("--variant", "composed"), True),
+    ],
+)
+def test_a_first_look_has_stacks_only_if_they_are_asked_for(asked, has_stacks):
+    done = headbench("run", "--quick", "--device", "cpu", "--dry-run", *asked)
+    assert bool(re.search(r"^  stack ", done.stdout, re.MULTILINE)) is has_stacks, done.stderr
+
+
+def test_a_depth_without_a_stack_is_wrong_usage():
+    done = headbench("run", "--stage", "qkv", "--n-layer", "2", "--dry-run")
+    assert done.returncode == 2
+    assert "--n-layer 2 is the depth of a stack, and --stage qkv has none" in done.stderr
+
+
 def test_list_marks_what_is_measured_aside_and_says_what_arrives_strided():
     shown = headbench("list", "--device", "cpu").stdout
     assert re.search(r"^ sdpa_strided \* ", shown, re.MULTILINE)
     assert re.search(r"^ sdpa +nothing", shown, re.MULTILINE)
     told = " ".join(shown.split())
     assert "buffer [batch, seq_len, n_head, head_dim], for per_head_addmm, strided_matmul" in told
-    assert "* measured at andrea-120m in a run of all presets, and wherever --variant names it" in told
+    assert "* measured where --variant names it, or a claim needs it" in told
 
 
 @pytest.mark.parametrize(("budget", "told"), [("1s", r"at least [1-9]\d* s"), ("30m", "about 1800 s")])

@@ -87,6 +87,22 @@ def test_many_launches_may_be_silent_for_longer(tmp_path):
         assert runner._silence_s([A, B]) == 5.0 + 288 * counting.LONGEST_LAUNCH_S
 
 
+def test_a_call_of_a_thousand_kernels_is_not_counted_and_says_why(tmp_path, monkeypatch):
+    fake = FakeNcu(
+        tmp_path, monkeypatch, script([*called(A, FA2_64), *called(C, CUDNN_72), DONE], log=recorded.text())
+    )
+    with measured(tmp_path / "runs") as writer:
+        writer.observe(Observation(A, dispatch=Dispatch(launches=float(counting.MOST_LAUNCHES))))
+        writer.observe(Observation(B, dispatch=Dispatch(launches=1452.0)))
+        Counting(writer, Quiet()).run()
+        found = counted_in(writer)
+    assert [variants_of(job) for job in fake.jobs()] == [["a", "c"]]
+    assert found["a"].reason is None
+    assert found["b"].reason == (
+        "a call launches 1,452 kernels, and Nsight Compute counts at most 400 here: one layer's counters tell as much"
+    )
+
+
 def test_an_interrupt_loses_one_process_cases_and_no_more(tmp_path, monkeypatch):
     class Interrupted(Quiet):
         begun = 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from reports import content
+from reports.columns import short_title
+from reports.html.times import times_table
 from results.schema import Ceilings
 from tests.reports import runs
 from tests.results import builders
@@ -88,3 +91,17 @@ def test_depth_is_a_column_where_stacks_of_one_width_differ_in_it():
     assert [line.split()[1] for line in table] == ["n_layer", "–", "6", "12"]
     one = runs.run([*runs.gpu_trials(runs.QKV), *stack_trials(12)])
     assert "n_layer" not in runs.rendered(one)
+
+
+def test_a_pages_table_of_times_has_the_bytes_moved_a_second_and_their_share_of_a_copy():
+    table = times_table(content.from_run(split_run()))
+    assert table is not None
+    (row,) = [one for one in table.rows if one.row.variant == "relayout" and one.mode == "isolated"]
+    cells = {one.column.title: one.column.cell(row) for one in table.columns}
+    assert (cells["useful rate"], cells["peak"], cells["copy"]) == ("3.86 TB/s", "80 %", "90 %")
+
+
+def test_words_for_a_case_leave_out_the_depth_that_it_does_not_have():
+    both = runs.run([*runs.gpu_trials(runs.QKV), *stack_trials(6), *stack_trials(12)])
+    cases = list(dict.fromkeys(trial.case for trial in both.trials))
+    assert {short_title(case, cases) for case in cases} == {"qkv", "stack, n_layer 6", "stack, n_layer 12"}

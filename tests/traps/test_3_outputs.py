@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -131,7 +132,25 @@ OF_THE_ROW = {
         "wrong_stale_buffer": "after timing",
     },
     "qkv": {"wrong_reshape_without_transpose": "before timing"},
+    "split": {
+        "wrong_reshape_without_transpose": "before timing",
+        "wrong_swaps_k_and_v": "before timing",
+    },
+    "stack": {
+        "wrong_skips_a_layer": "before timing",
+        "wrong_repeats_a_layer": "before timing",
+        "wrong_forgets_the_residual": "before timing",
+    },
     "output": {"wrong_reshape_without_transpose": "before timing"},
+}
+
+
+RIGHT = {
+    "attention": "sdpa",
+    "qkv": "fused",
+    "output": "concat_matmul",
+    "split": "torch_contiguous",
+    "stack": "fused_sdpa",
 }
 
 
@@ -141,8 +160,9 @@ def test_a_variant_that_skips_permutes_reshapes_or_returns_nan_its_input_or_a_st
 ):
     """A naive tool times whatever returns, and ranks the variant that computes least as the fastest."""
     wrong = OF_THE_ROW[stage]
-    right = {"attention": "sdpa", "qkv": "fused", "output": "concat_matmul"}[stage]
-    trials = measured(*(WRONG[stage, name] for name in (*wrong, right)), shape=SQUARE)
+    right = RIGHT[stage]
+    shape = replace(SQUARE, n_layer=12 if STAGES[stage].deep else 1)
+    trials = measured(*(WRONG[stage, name] for name in (*wrong, right)), shape=shape)
     for name, said in wrong.items():
         trial = trials[name]
         assert trial.outcome is Outcome.INCORRECT, name

@@ -9,6 +9,7 @@ class SdpaPadded(PaddedSdpa):
     """Faster than sdpa if a library falls back at an odd head_dim, by more than the copies into padded rows cost."""
 
     name = "sdpa_padded"
+    aside = True
 
     def width(self, head_dim: int) -> int:
         """The next multiple of 16, what a tensor core's instruction is deep."""

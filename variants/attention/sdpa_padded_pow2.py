@@ -9,6 +9,7 @@ class SdpaPaddedPow2(PaddedSdpa):
     """Faster than sdpa_padded if libraries tune for powers of two alone: their own padding would end there, too."""
 
     name = "sdpa_padded_pow2"
+    aside = True
 
     def width(self, head_dim: int) -> int:
         """The next power of two."""

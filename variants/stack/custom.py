@@ -11,4 +11,5 @@ class Custom(Repeated):
 
     name = "custom"
     requires = Layer.requires
+    no_backward = Layer.no_backward
     layer = Layer
