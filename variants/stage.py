@@ -21,7 +21,8 @@ class Stage:
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
     the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
-    `deep` says that `n_layer` is a size of it.
+    `deep` says that `n_layer` is a size of it, `one_model` that one model is enough by default: others tell little
+    more.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Stage:
     activations_out: int
     strided: str | None = None
     deep: bool = False
+    one_model: bool = False
 
     def least_bytes(self, shape: Shape) -> int:
         """Every input read once and every output written once."""
@@ -63,6 +65,7 @@ STAGES = {
             parameters=work.no_parameters,
             activations_in=3,
             activations_out=3,
+            one_model=True,
         ),
         Stage(
             name="attention",
@@ -107,6 +110,7 @@ STAGES = {
             activations_in=1,
             activations_out=1,
             deep=True,
+            one_model=True,
         ),
     )
 }

@@ -10,5 +10,6 @@ class Custom(Repeated):
     """Faster than fused_sdpa by what our attention is faster, in every layer."""
 
     name = "custom"
+    aside = True
     requires = Layer.requires
     layer = Layer
