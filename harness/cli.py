@@ -51,6 +51,7 @@ def run(
     seq_len: options.SeqLen = None,
     mask: options.Mask = None,
     dtype: options.Dtype = None,
+    direction: options.Direction = None,
     device: options.Device = None,
     quick: Annotated[
         bool,
@@ -99,7 +100,7 @@ def run(
     asked = run_command.Options(
         selection=options.selection(
             stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
-            n_layer=n_layer, batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
+            n_layer=n_layer, batch=batch, seq_len=seq_len, mask=mask, dtype=dtype, direction=direction,
         ),
         everything=everything,
         quick=quick,
@@ -177,6 +178,7 @@ def ab(
     seq_len: options.SeqLen = None,
     mask: options.Mask = None,
     dtype: options.Dtype = None,
+    direction: options.Direction = None,
     device: options.Device = None,
     budget: Annotated[
         str | None,
@@ -213,7 +215,7 @@ def ab(
         self_check=self_check,
         selection=options.selection(
             stage=stage, variant=variant, model=model, head_dim=head_dim, n_head=n_head, d_model=d_model,
-            n_layer=n_layer, batch=batch, seq_len=seq_len, mask=mask, dtype=dtype,
+            n_layer=n_layer, batch=batch, seq_len=seq_len, mask=mask, dtype=dtype, direction=direction,
         ),
         everything=everything,
         device=device,

@@ -12,6 +12,7 @@ from harness.timers import EagerTimer, Timer
 from kernels import loader
 
 if TYPE_CHECKING:
+    from harness.gpu import Captured
     from harness.timers import Call
 
 HOLD_LIMIT_S = 1.0
@@ -99,7 +100,7 @@ class CudaGpu:
             return None
         return float((later_cycles - cycles) / (later_ns - ns)) * 1e3
 
-    def capture(self, call: Call) -> tuple[Call, object]:
+    def capture(self, call: Call) -> Captured:
         """See `harness.capture.capture`."""
         return capture(call)
 

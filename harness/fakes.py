@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import count, cycle, repeat
 from typing import TYPE_CHECKING
 
+from harness.gpu import Captured
 from harness.timers import Sample, Unmeasurable
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class ScriptedGpu:
         """The clock at the end event."""
         return self._sm_clock(self._end)
 
-    def capture(self, call: Call) -> tuple[Call, object]:
+    def capture(self, call: Call) -> Captured:
         """`call`'s kernels as a graph: one launch, no gaps between them.
 
         A replay computes anew and puts what comes out in the place of the captured output, as memory would hold
@@ -141,7 +142,7 @@ class ScriptedGpu:
             output[:], kernels = self._recorded(call)
             self._launch(lambda: self._run_all(kernels))
 
-        return replay, output
+        return Captured(replay, output)
 
     def wait_in_call(self) -> None:
         """What a call does that synchronises: impossible under capture, and the end of a hold.

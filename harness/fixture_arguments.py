@@ -44,7 +44,7 @@ WHOLE: Rule = (_is_whole, "a whole number would do, as in head_dim=64")
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("stage", "variant"), TEXT),
-    **dict.fromkeys(("model", "mask", "dtype", "mode", "device"), _or_none(TEXT)),
+    **dict.fromkeys(("model", "mask", "dtype", "direction", "mode", "device"), _or_none(TEXT)),
     **dict.fromkeys(
         ("d_model", "n_head", "head_dim", "n_layer", "batch", "seq_len", "replicates"), _or_none(WHOLE)
     ),

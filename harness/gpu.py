@@ -5,10 +5,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from harness.timers import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What replays a captured call, the output that each replay writes, and what must be replayed first, if anything.
+
+    The graphs write into memory of their own, which is theirs as long as this object is held.
+    """
+
+    replay: Call
+    output: object
+    before: Call | None = None
 
 
 class Gpu(Protocol):
@@ -47,8 +60,8 @@ class Gpu(Protocol):
     def sm_clock_mhz(self) -> float | None:
         """The mean SM clock between the two stamps; None when they came from different SMs."""
 
-    def capture(self, call: Call) -> tuple[Call, object]:
-        """`call` captured in a CUDA graph: what replays it, and the output that each replay writes.
+    def capture(self, call: Call) -> Captured:
+        """`call` captured in a CUDA graph; see `harness.capture.capture`.
 
         Raises:
             Unmeasurable: CUDA refuses to capture it; the message is CUDA's.

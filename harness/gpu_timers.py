@@ -13,7 +13,7 @@ from harness.timers import Bracket, Call, Clock, Sample, Unmeasurable, calls_fil
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.gpu import Gpu
+    from harness.gpu import Captured, Gpu
 
 EVENT_RESOLUTION_S = 0.5e-6
 """What CUDA documents for cudaEventElapsedTime; used when the floor's own ticks do not show a finer one."""
@@ -126,15 +126,14 @@ class GraphTimer:
         Raises:
             Unmeasurable: CUDA refuses to capture it; the message is CUDA's.
         """
-        bracket = _GraphBracket(*self._bench.gpu.capture(call), self._bench)
+        bracket = _GraphBracket(self._bench.gpu.capture(call), self._bench)
         _refuse_timeout(bracket)
         return bracket
 
 
 class _GraphBracket:
-    def __init__(self, replay: Call, output: object, bench: Bench) -> None:
-        # The graph writes into the memory of its output, so that stays ours while it is replayed.
-        self._replay, self._output, self._bench = replay, output, bench
+    def __init__(self, captured: Captured, bench: Bench) -> None:
+        self._captured, self._bench = captured, bench
         self.floor_s: float | None = bench.floor_s
         self.resolution_s = bench.resolution_s
         self.replay: Call | None = self._replay_once
@@ -143,15 +142,17 @@ class _GraphBracket:
         self.calls_per_sample = calls_filling(GRAPH_LOOP_S, once_s, at_most=MOST_REPLAYS)
 
     def sample(self) -> Sample:
-        replay, calls = self._replay, range(self.calls_per_sample)
+        replay, calls = self._captured.replay, range(self.calls_per_sample)
         with self._bench.held():
             for _ in calls:
                 replay()
         return self._bench.span(self.calls_per_sample)
 
     def _replay_once(self) -> object:
-        self._replay()
-        return self._output
+        if self._captured.before:
+            self._captured.before()
+        self._captured.replay()
+        return self._captured.output
 
 
 def _refuse_timeout(bracket: Bracket) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import random
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from harness import rounds, verification
+from harness.directed import Expected, NoGradient, direct, expect
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
 from harness.sensors.memory import MemorySensor
@@ -20,15 +20,13 @@ from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools
 from results.schema import Case, Outcome
-from variants.inputs import Inputs, fresh_activations, make_inputs
-from variants.reference import reference
-from variants.variant import Variant
+from variants.direction import FORWARD
+from variants.inputs import Inputs, fresh_inputs, make_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import torch
-
+    from harness.directed import Directed
     from harness.plan import Group
     from harness.series import Series
     from results.figures import Memory
@@ -52,6 +50,7 @@ class GroupMeasurement:
 
     def __init__(self, group: Group, tools: Tools) -> None:
         self._group, self._tools = group, tools
+        self._direction = group.direction
         self._lanes: list[Lane] = []
         self._layouts: dict[str, Inputs] = {}
         self._settled: set[str] = set()
@@ -87,22 +86,20 @@ class GroupMeasurement:
             self._layouts.clear()
             gc.collect()
             self._tools.free_memory()
+            self._tools.state.infer()
 
-    def _first_inputs(self) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
-        group = self._group
-        inputs = make_inputs(group.stage, group.shape, self._seed, self._tools.device)
-        return inputs, reference(group.stage, group.shape, inputs)
+    def _first_inputs(self) -> tuple[Inputs, Expected]:
+        stage, shape = self._group.stage, self._group.shape
+        inputs = make_inputs(stage, shape, self._seed, self._tools.device, self._direction)
+        return inputs, expect(self._direction, stage, shape, inputs)
 
-    def _fresh_inputs(self) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
+    def _fresh_inputs(self) -> tuple[Inputs, Expected]:
         """Other activations in new storage, the same weights."""
-        group = self._group
-        activations = fresh_activations(group.stage, group.shape, self._seed + 1, self._tools.device)
-        inputs = Inputs(activations, self._inputs.weights)
-        return inputs, reference(group.stage, group.shape, inputs)
+        stage, shape = self._group.stage, self._group.shape
+        inputs = fresh_inputs(stage, shape, self._seed + 1, self._inputs.weights, self._direction)
+        return inputs, expect(self._direction, stage, shape, inputs)
 
-    def _shared(
-        self, make: Callable[[], tuple[Inputs, tuple[torch.Tensor, ...]]]
-    ) -> tuple[Inputs, tuple[torch.Tensor, ...]]:
+    def _shared(self, make: Callable[[], tuple[Inputs, Expected]]) -> tuple[Inputs, Expected]:
         """Inputs and what is expected of them; captured graphs give up their memory if it is wanting."""
         self._begin(None, "inputs and reference")
         try:
@@ -118,26 +115,26 @@ class GroupMeasurement:
         except (RuntimeError, MemoryError) as error:
             raise SharedFault from error
 
-    def _admit_all(self, expected: tuple[torch.Tensor, ...]) -> None:
+    def _admit_all(self, expected: Expected) -> None:
         """Prepare and verify every variant; those that fail are reported and gone."""
         for case in self._group.cases:
             self._begin(case, "verify")
-            lane = Lane(case, Variant(self._group.shape))
+            lane = Lane(case)
             with self._guarding(lane):
-                lane.variant = self._tools.registry.variants[case.stage, case.variant](self._group.shape)
-                begun = self._tools.clock_s()
-                lane.variant.prepare(self._inputs.weights)
+                kind = self._tools.registry.variants[case.stage, case.variant]
+                lane.arrives, begun = kind.arrives, self._tools.clock_s()
+                lane.directed = direct(self._direction, kind, self._group.shape, self._given(kind.arrives))
                 self._preparing_s += self._tools.clock_s() - begun
-                lane.call = partial(lane.variant.call, *self._given(lane.variant).activations)
-                self._check(lane, lane.call, expected, "before")
+                lane.call = lane.directed.timed
+                self._check(lane, lane.directed, lane.call, expected, "before")
                 self._refuse_changed_inputs()
                 self._lanes.append(lane)
 
-    def _given(self, variant: Variant) -> Inputs:
-        """The inputs in the layout that the variant declares; one that nobody else wanted is made now, untimed."""
-        if variant.arrives not in self._layouts:
-            self._layouts[variant.arrives] = self._inputs.arriving(variant.arrives)
-        return self._layouts[variant.arrives]
+    def _given(self, arrives: str) -> Inputs:
+        """The inputs in the layout that a variant declares; one that nobody else wanted is made now, untimed."""
+        if arrives not in self._layouts:
+            self._layouts[arrives] = self._inputs.arriving(arrives)
+        return self._layouts[arrives]
 
     def _set_inputs(self) -> None:
         """Give every layout the values as made."""
@@ -145,19 +142,19 @@ class GroupMeasurement:
             inputs.copy_from(self._as_made)
 
     def _check(
-        self, lane: Lane, call: Callable[[], object], expected: tuple[torch.Tensor, ...], when: str
+        self, lane: Lane, directed: Directed, call: Callable[[], object], expected: Expected, when: str
     ) -> None:
         """Compare one call with the reference; the memory it gets is poisoned first."""
         self._restore()
-        verification.poison(self._group.shape, self._tools.device)
-        output = call()
-        found = lane.variant.canonical(output)
+        directed.renew()
         shape = self._group.shape
-        check = verification.compare(found, expected, shape.dtype, when, shape.n_layer)
-        lane.checks.append(check)
-        if not check.passed:
-            raise IncorrectOutput(verification.explain(check))
-        if not verification.only_rearranges(output, found):
+        verification.poison(shape, self._tools.device, gradients=self._direction != FORWARD)
+        found = directed.found(call())
+        for check in verification.checks(found, expected, shape, when):
+            lane.checks.append(check)
+            if not check.passed:
+                raise IncorrectOutput(verification.explain(check))
+        if not verification.only_rearranges(found.as_returned, found.outputs):
             raise IncorrectOutput(UNTIMED)
 
     def _refuse_changed_inputs(self) -> None:
@@ -237,6 +234,8 @@ class GroupMeasurement:
         """
         for lane in self._lanes:
             lane.end_timing()
+            if lane.directed:
+                lane.directed.release()
         if not self._lanes:
             return
         fresh, expected = self._shared(self._fresh_inputs)
@@ -246,11 +245,13 @@ class GroupMeasurement:
             self._begin(lane.case, "verify again")
             fresh.copy_from(self._as_made)  # the lane before may have spoiled them
             with self._guarding(lane):
-                self._check(lane, lane.call, expected, "after")
+                assert lane.directed, "it was admitted"
+                self._check(lane, lane.directed, lane.call, expected, "after")
                 if lane.replay:
-                    self._check(lane, lane.replay, expected, "in its graph")
-                unseen = fresh.arriving(lane.variant.arrives).activations
-                self._check(lane, partial(lane.variant.call, *unseen), expected, "after")
+                    self._check(lane, lane.directed, lane.replay, expected, "in its graph")
+                lane.directed.release()
+                elsewhere = lane.directed.on(fresh.arriving(lane.arrives))
+                self._check(lane, elsewhere, elsewhere.timed, expected, "after")
                 self._refuse_changed_inputs()
                 self._report(lane, Outcome.OK)
 
@@ -266,7 +267,7 @@ class GroupMeasurement:
     def _settle_all(self, error: BaseException) -> None:
         for case in self._group.cases:
             if case.key not in self._settled:
-                self._report(Lane(case, Variant(self._group.shape)), *_outcome_of(error))
+                self._report(Lane(case), *_outcome_of(error))
         if is_fatal(error):
             raise ContextLost(str(error))
 
@@ -292,8 +293,9 @@ class GroupMeasurement:
         self._restore()
 
     def _restore(self) -> None:
-        self._tools.state.restore(self._group.shape.dtype)
+        self._tools.state.restore(self._group.shape.dtype, gradients=self._direction != FORWARD)
 
 
 def _outcome_of(error: BaseException) -> tuple[Outcome, str]:
-    return (Outcome.INCORRECT, str(error)) if isinstance(error, IncorrectOutput) else classify(error)
+    wrong = isinstance(error, IncorrectOutput | NoGradient)
+    return (Outcome.INCORRECT, str(error)) if wrong else classify(error)

@@ -57,6 +57,7 @@ class Headbench:
         seq_len: int | None = None,
         mask: str | None = None,
         dtype: str | None = None,
+        direction: str | None = None,
         mode: str | None = None,
         device: str | None = None,
         replicates: int | None = None,
@@ -66,8 +67,8 @@ class Headbench:
     ) -> Record:
         """Verify and measure the case, and return its record (times in seconds, sizes in bytes).
 
-        Sizes mean what they mean to `run`; the model is andrea-120m unless told otherwise, batch the smaller
-        default of the device. `replicates` is `--benchmark-min-rounds` (5), `mode` the first of isolated, eager
+        Sizes and `direction` mean what they mean to `run`; the model is andrea-120m unless told otherwise, batch the
+        smaller default of the device. `replicates` is `--benchmark-min-rounds` (5), `mode` the first of isolated, eager
         and graph that has times, `budget_s` about nine seconds a replicate on a GPU and five on a CPU, most of
         which goes into starting processes. Under `--benchmark-disable` the case is verified in one process, and
         pytest-benchmark is told no time.
@@ -94,6 +95,7 @@ class Headbench:
                 seq_len=_given(seq_len),
                 masks=_given(mask),
                 dtypes=_given(dtype),
+                directions=_given(direction),
             )
             settings = Settings(
                 replicates=(self._rounds if replicates is None else replicates) if measuring else 1,

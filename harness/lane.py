@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.clocks import Cooling
+    from harness.directed import Directed
     from harness.timers import Timer
     from results.figures import Memory
-    from variants.variant import Variant
 
 
 class IncorrectOutput(Exception):
@@ -26,12 +26,13 @@ class IncorrectOutput(Exception):
 
 @dataclass(slots=True)
 class Lane:
-    """A case, its variant, and what has been found out about it so far."""
+    """A case, and what has been found out about it so far; `directed` is its variant, once that is prepared."""
 
     case: Case
-    variant: Variant
+    arrives: str = "contiguous"
     started: float = field(default_factory=time.monotonic)
     started_utc: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    directed: Directed | None = None
     call: Callable[[], Any] = lambda: None
     series: list[Series] = field(default_factory=list)
     mode_reasons: dict[str, str] = field(default_factory=dict)
@@ -69,6 +70,6 @@ class Lane:
             timings=self.timings if outcome is Outcome.OK else {},
             memory=self.memory,
             verifications=tuple(self.checks),
-            arrives=self.variant.arrives if outcome is Outcome.OK else None,
+            arrives=self.arrives if outcome is Outcome.OK else None,
             **figures(self.case),
         )

@@ -12,6 +12,7 @@ from rich.text import Text
 from harness.plan import ASIDES
 from harness.probe import look
 from harness.request import CPU_DEFAULTS, GPU_DEFAULTS
+from variants.direction import FORWARD
 from variants.presets import PRESETS
 from variants.shape import Shape
 from variants.stage import STAGES
@@ -55,11 +56,13 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
 
 
 def _variants(variants: list[VariantFacts]) -> Table:
-    table = _table("variant", "needs", "here", "hypothesis")
+    table = _table("variant", "needs", "here", "directions", "hypothesis")
     for variant in variants:
         told = variant.hypothesis or f"cannot be loaded: {variant.missing}"
         name = f"{variant.name} {ASIDE}" if variant.aside else variant.name
-        table.add_row(*map(Text, (name, variant.needs, "no" if variant.missing else "yes", told)))
+        here = "no" if variant.missing else "yes"
+        directions = FORWARD if variant.why_forward_alone else "all"
+        table.add_row(*map(Text, (name, variant.needs, here, directions, told)))
     return table
 
 

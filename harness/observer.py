@@ -30,6 +30,7 @@ from harness.sensors.window import DeviceWindow
 from harness.warm_call import warm_call
 from kernels.loader import KernelError
 from results.schema import Case, Ceilings, Observation
+from variants.direction import FORWARD
 from variants.inputs import Inputs, make_inputs
 from variants.registry import discover
 
@@ -104,8 +105,10 @@ class Observer:
             Exception: the GPU's context is lost; the parent blames the case in hand and observes the rest anew.
         """
         self._channel.send("begin", group=group.cases[0].group, case=None, step=sensor.step)
+        self._state.restore(group.shape.dtype, gradients=group.direction != FORWARD)
         try:
-            inputs = make_inputs(group.stage, group.shape, self._channel.job["seed"], self._device)
+            seed = self._channel.job["seed"]
+            inputs = make_inputs(group.stage, group.shape, seed, self._device, group.direction)
         except (RuntimeError, MemoryError) as error:
             for case in group.cases:
                 self._send(case, self._unseen(sensor, error))
@@ -115,6 +118,7 @@ class Observer:
             self._send(case, self._sample(case, group.shape, inputs, sensor))
             gc.collect()
         del inputs
+        self._state.infer()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 

@@ -77,6 +77,10 @@ Mask = Annotated[Values, _values("--mask", "causal, full.  [default: causal]")]
 Dtype = Annotated[
     Values, _values("--dtype", "bf16, fp16, tf32, fp32.  [default: bf16 on a GPU, fp32 on a CPU]")
 ]
+Direction = Annotated[
+    Values,
+    _values("--direction", "forward, backward, step: both, as in training.  [default: forward]"),
+]
 Device = Annotated[
     str | None, optional("--device", "cpu, cuda or cuda:N.  [default: the GPU if there is one]", "DEVICE")
 ]
@@ -151,6 +155,7 @@ def selection(
     mask: Values,
     dtype: Values,
     n_layer: Values,
+    direction: Values,
 ) -> Selection:
     """The selection that these options name.
 
@@ -171,6 +176,7 @@ def selection(
         masks=split_values("--mask", mask),
         dtypes=split_values("--dtype", dtype),
         n_layer=split_counts("--n-layer", n_layer),
+        directions=split_values("--direction", direction),
     )
 
 

@@ -1,14 +1,16 @@
-"""The plan: stages × shapes × variants as groups of cases, with a reason for every case that is left out."""
+"""The plan: stages × directions × shapes × variants as groups of cases; every case left out has a reason."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError, unknown
 from harness.request import Selection, defaults_for
 from results.schema import Case, Outcome
+from variants.direction import FORWARD
 from variants.shape import Shape
 from variants.stage import STAGES
 from variants.variant import Requires
@@ -20,7 +22,7 @@ LeftOut = tuple[Case, Outcome, str]
 
 MOST_FLOPS = 10**18
 
-FORWARD = "forward"
+_GONE = Outcome.UNAVAILABLE, "there is no variant of this name any more"
 
 ASIDES = "measured where --variant names it, or a claim needs it"
 """Where a run has an aside (`Variant.aside`), in words."""
@@ -39,15 +41,25 @@ class VariantFacts:
     plugin: bool = False
     arrives: str = "contiguous"
     aside: bool = False
+    no_backward: str | None = None
 
-    def left_out(self, shape: Shape, device: str) -> tuple[Outcome, str] | None:
-        """Why this variant is not measured at this shape, or None."""
+    def left_out(self, shape: Shape, direction: str, device: str) -> tuple[Outcome, str] | None:
+        """Why this variant is not measured at this shape in this direction, or None."""
         if self.missing:
             return Outcome.UNAVAILABLE, self.missing
+        if direction != FORWARD and (why := self.why_forward_alone):
+            return Outcome.UNSUPPORTED, f"has no backward: {why}"
         if shape.dtype == "tf32" and device == "cpu":
             return Outcome.UNSUPPORTED, "tf32 is a tensor-core format: it needs a CUDA device"
         refusal = Requires(dtypes=self.dtypes).refuses(shape.dtype)
         return (Outcome.UNSUPPORTED, refusal) if refusal else None
+
+    @property
+    def why_forward_alone(self) -> str | None:
+        """Why there are no gradients to be measured, or None."""
+        if self.stage in STAGES and not STAGES[self.stage].gradients:
+            return "the stage has no reference for gradients"
+        return self.no_backward
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,11 @@ class Group:
     stage: str
     shape: Shape
     cases: tuple[Case, ...]
+
+    @property
+    def direction(self) -> str:
+        """Alike in all of them."""
+        return self.cases[0].direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +114,11 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
     groups, left_out = [], []
     for stage in STAGES:
         of_stage = [v for v in chosen if v.stage == stage]
-        for shape in selection.shapes(defaults, stage) if of_stage else ():
-            _refuse_absurd(stage, shape, environment)
-            refusals = {v.name: v.left_out(shape, device) for v in of_stage}
-            cases = {v.name: case_of(stage, v.name, shape) for v in of_stage}
+        shapes = selection.shapes(defaults, stage) if of_stage else ()
+        for direction, shape in product(selection.directions or (FORWARD,), shapes):
+            _refuse_absurd(stage, shape, direction, environment)
+            refusals = {v.name: v.left_out(shape, direction, device) for v in of_stage}
+            cases = {v.name: case_of(stage, v.name, shape, direction) for v in of_stage}
             left_out += [(cases[name], *refusal) for name, refusal in refusals.items() if refusal]
             measured = tuple(case for name, case in cases.items() if not refusals[name])
             if measured:
@@ -117,19 +135,20 @@ def leave_out(
     left_out = []
     for case in cases:
         variant = known.get((case.stage, case.variant))
-        gone = Outcome.UNAVAILABLE, "there is no variant of this name any more"
-        refusal = variant.left_out(shape_of(case), environment["device"]) if variant else gone
+        refusal: tuple[Outcome, str] | None = _GONE
+        if variant:
+            refusal = variant.left_out(shape_of(case), case.direction, environment["device"])
         if refusal:
             left_out.append((case, *refusal))
     return tuple(left_out)
 
 
-def case_of(stage: str, variant: str, shape: Shape) -> Case:
-    """The stored identity of a forward case."""
+def case_of(stage: str, variant: str, shape: Shape, direction: str = FORWARD) -> Case:
+    """The stored identity of a case."""
     return Case(
         stage=stage,
         variant=variant,
-        direction=FORWARD,
+        direction=direction,
         batch=shape.batch,
         seq_len=shape.seq_len,
         d_model=shape.d_model,
@@ -150,8 +169,8 @@ def figures(case: Case) -> dict[str, Any]:
     """What every trial of the case says of its work."""
     stage, shape = STAGES[case.stage], shape_of(case)
     return {
-        "useful_flops": stage.flops(shape),
-        "least_bytes": stage.least_bytes(shape),
+        "useful_flops": stage.useful_flops(shape, case.direction),
+        "least_bytes": stage.least_bytes(shape, case.direction),
         "parameters": stage.parameters(shape),
     }
 
@@ -190,18 +209,18 @@ def _choose(
     return [v for v in candidates if (is_named(v.name, asked) if asked else not v.aside)]
 
 
-def _refuse_absurd(stage: str, shape: Shape, environment: dict[str, Any]) -> None:
+def _refuse_absurd(stage: str, shape: Shape, direction: str, environment: dict[str, Any]) -> None:
     """Refuse, before anything is allocated, a shape whose inputs and output alone exceed the memory."""
     owner = environment["gpu"] or environment["cpu"]
-    need, have = STAGES[stage].least_bytes(shape), owner["memory_bytes"]
+    need, have = STAGES[stage].least_bytes(shape, direction), owner["memory_bytes"]
     if need > have:
         raise UsageError(
             f"{stage} at {shape} needs at least {_size(need)} for its inputs and output, {owner['name']} has "
             f"{_size(have)}: a smaller --batch or --seq-len would do"
         )
-    if STAGES[stage].flops(shape) > MOST_FLOPS:
+    if (flops := STAGES[stage].useful_flops(shape, direction)) > MOST_FLOPS:
         raise UsageError(
-            f"{stage} at {shape} is {STAGES[stage].flops(shape):.1e} FLOP a call, over the {MOST_FLOPS:.0e} that the "
+            f"{stage} at {shape} is {flops:.1e} FLOP a call, over the {MOST_FLOPS:.0e} that the "
             f"fastest GPU does in a quarter of an hour: a smaller --batch or --seq-len would do"
         )
 

@@ -6,7 +6,7 @@ It answers with one event: `facts` (environment and variants) or `refused` (a us
 from __future__ import annotations
 
 import inspect
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +98,7 @@ def describe(registry: Registry, machine: Machine, plugins: Sequence[Path] = ())
             plugin=registry.files[stage, name] in plugins,
             arrives=variant.arrives,
             aside=variant.aside,
+            no_backward=variant.no_backward,
         )
         for (stage, name), variant in registry.variants.items()
     ]
@@ -109,8 +110,11 @@ def describe(registry: Registry, machine: Machine, plugins: Sequence[Path] = ())
 
 
 def _variant_facts(facts: dict[str, Any]) -> VariantFacts:
-    dtypes = facts["dtypes"]
-    return VariantFacts(**{**facts, "dtypes": tuple(dtypes) if dtypes else None})
+    """Of what the child sent, which may be another version, all that this one knows."""
+    known = {field.name: facts[field.name] for field in fields(VariantFacts) if field.name in facts}
+    # A checkout from before there were directions would take every case for a forward.
+    known.setdefault("no_backward", "this version of headbench measures forward alone")
+    return VariantFacts(**{**known, "dtypes": tuple(known["dtypes"]) if known["dtypes"] else None})
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import UsageError, shown, unknown
+from variants.direction import DIRECTIONS
 from variants.presets import PRESETS, Preset
 from variants.shape import LARGEST_COUNT, Shape, ShapeError, canonical_dtype, heads_from
 from variants.stage import STAGES
@@ -51,7 +52,7 @@ def defaults_for(device: str) -> Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The stages, variants and shapes asked for; an empty tuple means every one, or the device's default."""
+    """The stages, variants, shapes and directions asked for; an empty tuple means every one, or the default."""
 
     stages: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
@@ -64,12 +65,14 @@ class Selection:
     masks: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     n_layer: tuple[int, ...] = ()
+    directions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for kind, names, known in (
             ("stage", self.stages, STAGES),
             ("model", self.models, PRESETS),
             ("mask", self.masks, MASKS),
+            ("direction", self.directions, DIRECTIONS),
         ):
             for name in names:
                 if name not in known:

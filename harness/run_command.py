@@ -19,6 +19,7 @@ from results.run import WANTED, Run, load
 from results.session import is_session
 from results.store import RUNS, RunWriter, StoreError, locate
 from results.words import counted
+from variants.direction import USEFUL
 from variants.presets import PRESETS
 from variants.stage import STAGES
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LEAST_TRIAL_S = {"cpu": 0.2, "cuda": 0.19}
-"""About what verifying a case and its fewest samples take, at the default shapes; on an H200 the mean of 152."""
+"""About what verifying a forward case and its fewest samples take, at the default shapes; on an H200 the mean of 152.
+Gradients take as many times longer as they are more work."""
 
 SAME = (
     ("device",),
@@ -85,7 +87,9 @@ def dry_run(options: Options) -> int:
     plan, environment = _plan(options)
     _announce(plan, environment, _settings(options, environment))
     for group in plan.groups:
-        print(f"  {group.stage:10} {group.shape}: {', '.join(case.variant for case in group.cases)}")
+        print(
+            f"  {group.stage:10} {group.direction:9}{group.shape}: {', '.join(case.variant for case in group.cases)}"
+        )
     for reason in dict.fromkeys(f"{outcome.value}: {reason}" for _, outcome, reason in plan.left_out):
         left = sorted({c.variant for c, o, r in plan.left_out if f"{o.value}: {r}" == reason})
         print(f"  left out, {reason}: {', '.join(left)}")
@@ -128,7 +132,7 @@ def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
     if not (options.everything or options.quick or options.selection != Selection()):
         raise UsageError(
             f"nothing selected: --all, or any of --stage ({', '.join(STAGES)}), --model ({', '.join(PRESETS)}), "
-            f"--variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, --mask, --dtype"
+            f"--variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, --mask, --dtype, --direction"
         )
     if options.replicates is not None and not 1 <= options.replicates <= 100:
         raise UsageError(f"--replicates {options.replicates} is out of range: 1 to 100 would do")
@@ -176,7 +180,8 @@ def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     from harness import counting, observations
 
     device = environment["device"].partition(":")[0]
-    replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * plan.measured
+    trials = sum(USEFUL[group.direction] * len(group.cases) for group in plan.groups)
+    replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * trials
     least_s = settings["replicates"] * replicate_s + observations.usual_s(plan.measured, device)
     counts = settings["counters"] == "ncu" and device == "cuda"
     counting_s = counting.usual_s([None] * plan.measured) if counts else 0.0

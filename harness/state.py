@@ -63,7 +63,10 @@ def float32_matmul_precision(dtype: str) -> str:
 
 
 def describe() -> dict[str, Any]:
-    """The state that `PinnedState` would keep here, as plain values, and what `restore` fixes whatever it was."""
+    """The state that `PinnedState` would keep here, as plain values, and what `restore` fixes whatever it was.
+
+    Of gradients it says what holds in the forward direction; the others record them, by what they are.
+    """
     settings = {name: read() for name, (read, _) in SETTINGS.items()}
     attributes = {name: getattr(owner, attribute) for name, (owner, attribute) in ATTRIBUTES.items()}
     return {
@@ -92,11 +95,14 @@ class PinnedState:
             self._generators.append(torch.cuda.default_generators[self._stream.device_index])
             self._set_aside_bytes = persisting_l2.set_aside_bytes()
 
-    def restore(self, dtype: str) -> None:
-        """Set everything back, for a case of this dtype; the garbage collector, too, is on as in a fresh process."""
-        self._infer()
+    def restore(self, dtype: str, *, gradients: bool = False) -> None:
+        """Set everything back, for a case of this dtype; the garbage collector, too, is on as in a fresh process.
+
+        With `gradients` PyTorch records them until `infer` or the next restore, else it is in inference mode.
+        """
+        self._enter(inference=not gradients)
         torch.set_float32_matmul_precision(float32_matmul_precision(dtype))
-        torch.set_grad_enabled(False)
+        torch.set_grad_enabled(gradients)
         torch.set_default_device(None)
         for kind in ("cpu", "cuda"):
             torch.set_autocast_enabled(kind, False)
@@ -123,9 +129,15 @@ class PinnedState:
         for generator in self._generators:
             generator.manual_seed(SEED)
 
-    def _infer(self) -> None:
-        """Back into inference mode, where the inputs were made and alone may be written again."""
-        if torch.is_inference_mode_enabled():
+    def infer(self) -> None:
+        """Back into inference mode, where a worker began."""
+        self._enter(inference=True)
+        torch.set_grad_enabled(False)
+
+    def _enter(self, *, inference: bool) -> None:
+        """Into the mode in which the inputs were made, and in which alone they may be used."""
+        if torch.is_inference_mode_enabled() == inference:
             return
         self._inference.close()  # the end of an earlier return sets the mode, too, and so must come first
-        self._inference.enter_context(torch.inference_mode())
+        if torch.is_inference_mode_enabled() != inference:
+            self._inference.enter_context(torch.inference_mode(inference))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,6 +19,8 @@ from variants.inputs import torch_dtype
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.directed import Expected, Found
+    from variants.reference_gradients import Gradient
     from variants.shape import Shape
 
 MOMENTS = {"before": "before timing", "after": "after timing", "in its graph": "replayed from its graph"}
@@ -33,6 +36,14 @@ _LIMITS = {
 LAYERS_WITHIN_LIMIT = 12
 """A stack adds to X and rounds the sum once a layer: in bf16 1.7e-3 of it. After so many layers that is 6e-3."""
 
+GRADIENTS_LIMIT = 2.0
+"""A gradient of one layer may be so many times as far off as an output.
+
+Layouts with a matmul per head add X's gradient up from 3 · n_head parts in the inputs' dtype, as autograd does it: each
+sum rounds once more, and n of them are off by ε √(n / 2), where ε is what one rounding costs (in bf16 0.16 %, root
+mean square). 24 heads make that 1.0 % in bf16, as much as an output is allowed; twice as much holds up to 100 heads.
+"""
+
 # A block's outputs, references and differences in float64 stay below 64 MB.
 _BLOCK_ELEMENTS = 2**21
 
@@ -45,6 +56,14 @@ def limits(dtype: str, n_layer: int = 1) -> tuple[float, float]:
     deeper = math.sqrt(max(1.0, n_layer / LAYERS_WITHIN_LIMIT))
     whole, row = _LIMITS[dtype]
     return deeper * whole, deeper * row
+
+
+def checks(found: Found, expected: Expected, shape: Shape, when: str) -> Iterator[Verification]:
+    """One for the outputs, one for the gradients, as far as these are expected."""
+    if expected.outputs:
+        yield compare(found.outputs, expected.outputs, shape.dtype, when, shape.n_layer)
+    if expected.gradients:
+        yield compare_gradients(found.gradients, expected.gradients, shape.dtype, when, shape.n_layer)
 
 
 @torch.inference_mode()
@@ -60,11 +79,66 @@ def compare(
     A row is the last axis. NaN or infinity anywhere fails, and so does an output of the wrong number, type,
     shape, dtype or device: the errors are then None and `reason` says what is wrong.
     """
-    limit, row_limit = limits(dtype, n_layer)
+    return _judged(outputs, reference, (None,) * len(reference), dtype, when, limits(dtype, n_layer))
+
+
+def gradient_limits(dtype: str, n_layer: int = 1) -> tuple[float, float]:
+    """The same for gradients.
+
+    In a stack a layer adds its parts to what the layers after it left, which is more than they: ε √(3 · n_head) a
+    layer, one independent of the other.
+    """
+    whole, row = limits(dtype)
+    wider = GRADIENTS_LIMIT * math.sqrt(n_layer)
+    return wider * whole, wider * row
+
+
+@torch.inference_mode()
+def compare_gradients(
+    gradients: tuple[torch.Tensor | None, ...],
+    reference: tuple[Gradient, ...],
+    dtype: str,
+    when: str,
+    n_layer: int = 1,
+) -> Verification:
+    """The same for gradients, by `gradient_limits`; one that is missing fails.
+
+    A row whose terms cancelled is held against its `row_scale`.
+    """
+    limit, row_limit = gradient_limits(dtype, n_layer)
+    present = tuple(own for own in gradients if own is not None)
+    values = tuple(right.value for right in reference)
+    if len(gradients) == len(reference) and len(present) < len(gradients):
+        missing = [right.name for own, right in zip(gradients, reference, strict=True) if own is None]
+        reason = (
+            f"gives no {', '.join(missing)}: autograd must find the way through `call`, and through `prepare` to "
+            f"what it keeps in attributes"
+        )
+        return Verification(when, None, limit, None, row_limit, passed=False, reason=reason)
+    scales = tuple(right.row_scale for right in reference)
+    check = _judged(present, values, scales, dtype, when, (limit, row_limit))
+    if check.passed or check.reason:
+        return check
+    worst = max(
+        zip(present, reference, strict=True),
+        key=lambda pair: max(_errors(pair[0], pair[1].value, pair[1].row_scale)),
+    )
+    return replace(check, reason=f"of its gradients {worst[1].name} is the worst")
+
+
+def _judged(
+    outputs: tuple[torch.Tensor, ...],
+    reference: tuple[torch.Tensor, ...],
+    row_scales: tuple[torch.Tensor | None, ...],
+    dtype: str,
+    when: str,
+    allowed: tuple[float, float],
+) -> Verification:
+    limit, row_limit = allowed
     reason = _mismatch(outputs, reference, dtype)
     errors: tuple[float, float] | None = None
     if reason is None:
-        pairs = [_errors(output, right) for output, right in zip(outputs, reference, strict=True)]
+        pairs = [_errors(*each) for each in zip(outputs, reference, row_scales, strict=True)]
         errors = max(whole for whole, _ in pairs), max(row for _, row in pairs)
         # max() may pass over a NaN, depending on the order.
         if not all(math.isfinite(error) for pair in pairs for error in pair):
@@ -104,29 +178,33 @@ def explain(verification: Verification) -> str:
         return when + (verification.reason or "no error could be computed")
     figures = (
         ("worst row", verification.worst_row_error, verification.worst_row_limit),
-        ("whole output", verification.relative_error, verification.limit),
+        ("whole tensor", verification.relative_error, verification.limit),
     )
     broken = [(what, error, limit) for what, error, limit in figures if error > limit]
     shown = ", ".join(
         f"{what} off by {_percent(error)} (limit {_percent(limit)})" for what, error, limit in broken
     )
     if shown:
-        return when + shown
+        return when + shown + (f"; {verification.reason}" if verification.reason else "")
     return when + ", ".join(
         f"{what} within {_percent(limit)}: {_percent(error)}" for what, error, limit in figures
     )
 
 
-def poison(shape: Shape, device: torch.device) -> None:
+def poison(shape: Shape, device: torch.device, *, gradients: bool = False) -> None:
     """Leave NaN in the memory that a call is about to get, so that an element it never writes shows.
 
     Blocks of the sizes that outputs have (one head, one activation, Q, K and V together) are filled and
     freed; allocators hand freed blocks of such sizes out again. Stale results of an earlier call, right by
-    accident, are what this overwrites. Best effort: where memory runs out, what was filled must do.
+    accident, are what this overwrites. Best effort: where memory runs out, what was filled must do. With
+    `gradients`, blocks of the sizes that those of weights have are among them.
     """
     activation = shape.tokens * shape.d_model * shape.element_bytes
     head = activation // shape.n_head
     sizes = [activation] * 4 + [3 * activation] + [head] * (3 * shape.n_head)
+    if gradients:
+        weight = shape.d_model**2 * shape.element_bytes
+        sizes += [weight] * 4 + [3 * weight] + [weight // shape.n_head] * (4 * shape.n_head)
     # A heap holds many free blocks of a small size; and a stale one, too small for the first round because
     # allocators pad what they align, merges with its freed neighbours and is filled in the second.
     copies = 8 if activation < 2**17 else 1
@@ -161,26 +239,33 @@ def _mismatch(
     return None
 
 
-def _errors(output: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
-    """‖Δ‖ / ‖ref‖ of the whole tensor and of its worst row."""
+def _errors(
+    output: torch.Tensor, reference: torch.Tensor, row_scale: torch.Tensor | None = None
+) -> tuple[float, float]:
+    """‖Δ‖ / ‖ref‖ of the whole tensor and of its worst row; ‖ref‖ of a row is its scale where that is more."""
     wrong = torch.zeros((), dtype=torch.float64, device=output.device)
     right, worst = wrong.clone(), wrong.clone()
-    for out_rows, ref_rows in _row_blocks(output, reference):
+    for out_rows, ref_rows, scales in _row_blocks(output, reference, row_scale):
         row_wrong = (out_rows.double() - ref_rows).square_().sum(-1)
         row_right = ref_rows.double().square().sum(-1)
+        if scales is not None:
+            row_right = torch.maximum(row_right, scales.double().square())
         wrong += row_wrong.sum()
         right += row_right.sum()
         worst = torch.maximum(worst, _ratio(row_wrong, row_right).max())
     return math.sqrt(_ratio(wrong, right).item()), math.sqrt(worst.item())
 
 
-def _row_blocks(output: torch.Tensor, reference: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def _row_blocks(
+    output: torch.Tensor, reference: torch.Tensor, row_scale: torch.Tensor | None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]]:
     # reshape copies an output whose strides forbid a view, but in its own narrow dtype.
     width = output.shape[-1]
     out_rows, ref_rows = output.reshape(-1, width), reference.reshape(-1, width)
     step = max(1, _BLOCK_ELEMENTS // width)
     for start in range(0, len(out_rows), step):
-        yield out_rows[start : start + step], ref_rows[start : start + step]
+        rows = slice(start, start + step)
+        yield out_rows[rows], ref_rows[rows], None if row_scale is None else row_scale.flatten()[rows]
 
 
 def _ratio(wrong: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
+
+from harness.directed import direct
+from variants.direction import FORWARD
 
 if TYPE_CHECKING:
     from harness.state import PinnedState
@@ -17,16 +19,17 @@ WARM_UP_CALLS = 3
 
 
 def warm_call(case: Case, shape: Shape, inputs: Inputs, registry: Registry, state: PinnedState) -> Call:
-    """The case's call on these inputs, in the state it was found in.
+    """The case's call on these inputs, in the state it was found in; of another direction than forward, the mode
+    that records gradients stays on until the next `restore`.
 
     Raises:
         Exception: whatever the variant raises.
     """
-    state.restore(shape.dtype)
-    variant = registry.variants[case.stage, case.variant](shape)
-    variant.prepare(inputs.weights)
-    call = partial(variant.call, *inputs.arriving(variant.arrives).activations)
+    gradients = case.direction != FORWARD
+    state.restore(shape.dtype, gradients=gradients)
+    kind = registry.variants[case.stage, case.variant]
+    call = direct(case.direction, kind, shape, inputs.arriving(kind.arrives)).timed
     for _ in range(WARM_UP_CALLS):
         call()
-    state.restore(shape.dtype)
+    state.restore(shape.dtype, gradients=gradients)
     return call

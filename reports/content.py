@@ -133,8 +133,13 @@ def fastest(group: GroupTable) -> Fastest | None:
 
 def _table(rows: Sequence[Standing], left_out: Sequence[Remark]) -> GroupTable:
     """The group's cases, but for those that `left_out` tells of."""
-    stage = rows[0].record.case.stage
-    told = {(name, one.kind, one.text) for one in left_out if one.stage == stage for name in one.variants}
+    case = rows[0].record.case
+    told = {
+        (name, one.kind, one.text)
+        for one in left_out
+        if one.stage == case.stage and one.direction in (None, case.direction)
+        for name in one.variants
+    }
     kept = [row for row in rows if absence(row) not in told]
     absent = tuple(row for row in rows if absence(row) in told)
     return GroupTable(tuple(sorted(kept, key=_order)), remarks_of(kept), absent)

@@ -37,7 +37,7 @@ class Remark:
     """`text` holds for `variants`; `kind` names the outcome, the missing value or the flag.
 
     `universal` says that it holds for every ok case of its group. Without variants it holds for the run, with
-    a `stage` for these variants in all groups of that stage.
+    a `stage` for these variants in all groups of that stage, or of one `direction` of it.
     """
 
     kind: str
@@ -45,11 +45,13 @@ class Remark:
     variants: tuple[str, ...] = ()
     universal: bool = False
     stage: str | None = None
+    direction: str | None = None
 
     @property
     def sentence(self) -> str:
         """Whom it is about and what is said of them, made plain."""
-        where = f" in {plain(self.stage)}" if self.stage else ""
+        place = " ".join(plain(one) for one in (self.stage, self.direction) if one)
+        where = f" in {place}" if place else ""
         return (
             f"{listing(self.variants)}{where}: {shorten(self.text)}" if self.variants else shorten(self.text)
         )
@@ -100,20 +102,28 @@ def shared(groups: Sequence[Sequence[Remark]]) -> tuple[Remark, ...]:
 def left_out_everywhere(groups: Sequence[Sequence[Standing]]) -> tuple[Remark, ...]:
     """What each stage leaves out in every group of its, with one outcome and one reason, to be said once.
 
-    A stage with a group of which nothing else would be left keeps them all.
+    What is left out in one direction alone is said of that. A stage with a group of which nothing else would be left
+    keeps them all.
     """
-    of_stage: dict[str, list[dict[Absence, None]]] = {}
+    kept: dict[tuple[str, str], list[dict[Absence, None]]] = {}
     for rows in groups:
+        case = rows[0].record.case
         absent = dict.fromkeys(absence(row) for row in rows if row.outcome and row.outcome.never_tried)
-        kept = absent if len(absent) < len(rows) else {}
-        of_stage.setdefault(rows[0].record.case.stage, []).append(kept)
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for stage, absences in of_stage.items():
-        for variant, kind, text in absences[0]:
-            if all((variant, kind, text) in absent for absent in absences):
-                found.setdefault((stage, kind, text), []).append(variant)
+        kept.setdefault((case.stage, case.direction), []).append(absent if len(absent) < len(rows) else {})
+    everywhere = {
+        place: [one for one in absences[0] if all(one in absent for absent in absences)]
+        for place, absences in kept.items()
+    }
+    found: dict[tuple[str, str | None, str, str], dict[str, None]] = {}
+    for (stage, direction), absences in everywhere.items():
+        of_stage = [set(others) for (other, _), others in everywhere.items() if other == stage]
+        for variant, kind, text in absences:
+            in_all = all((variant, kind, text) in others for others in of_stage)
+            where = stage, None if in_all else direction
+            found.setdefault((*where, kind, text), {})[variant] = None
     return tuple(
-        Remark(kind, text, tuple(variants), stage=stage) for (stage, kind, text), variants in found.items()
+        Remark(kind, text, tuple(variants), stage=stage, direction=direction)
+        for (stage, direction, kind, text), variants in found.items()
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from variants.inputs import ask_backward
 from variants.variant import Unsupported
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def compiled(function: Callable[..., Any], *example: Any) -> Callable[..., Any]:
     )
     call = torch.compile(copy, fullgraph=True, dynamic=False, options=_IN_THIS_PROCESS)
     try:
-        call(*example)
+        ask_backward(call(*example), example)
     except TorchDynamoException as error:
         raise Unsupported(f"torch.compile fails: {_first_line(error)}") from error
     return call

@@ -186,6 +186,8 @@ def _fault_of(variant: type[Variant]) -> str | None:
         return "has no `call`: it must define `call(self, ...)`, which computes the stage's output"
     if not isinstance(variant.requires, Requires):
         return f"has requires {variant.requires!r}: it must be a variants.variant.Requires"
+    if variant.no_backward is not None and not (isinstance(variant.no_backward, str) and variant.no_backward):
+        return f"has no_backward {variant.no_backward!r}: it is the reason in words, or None"
     return None
 
 

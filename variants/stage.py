@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from variants import work
+from variants.direction import BACKWARD, FORWARD, USEFUL
 
 if TYPE_CHECKING:
     from variants.shape import Shape
@@ -22,7 +23,8 @@ class Stage:
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
     the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
     `deep` says that `n_layer` is a size of it, `one_model` that one model is enough by default: others tell little
-    more.
+    more. `gradients` names those of the activations, then those of the weights that the stage learns, a layer's, as
+    `variants.reference_gradients` gives them; without any the stage is computed forward alone.
     """
 
     name: str
@@ -35,12 +37,24 @@ class Stage:
     activations_out: int
     strided: str | None = None
     deep: bool = False
-    one_model: bool = False
+ot
+    def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
+        """The algorithm's FLOPs in this direction."""
+        return USEFUL[direction] * self.flops(shape)
 
-    def least_bytes(self, shape: Shape) -> int:
-        """Every input read once and every output written once."""
-        activations = (self.activations_in + self.activations_out) * work.activation_elements(shape)
-        return (activations + self.parameters(shape)) * shape.element_bytes
+    def least_bytes(self, shape: Shape, direction: str = FORWARD) -> int:
+        """Every input read once and every output written once.
+
+        Backward reads the output's gradient as well, and writes the gradients of activations and parameters in
+        the place of the output; a step writes both.
+        """
+        activations, parameters = self.activations_in, self.parameters(shape)
+        if direction != BACKWARD:
+            activations += self.activations_out
+        if direction != FORWARD:
+            activations += self.activations_out + self.activations_in
+            parameters *= 2
+        return (activations * work.activation_elements(shape) + parameters) * shape.element_bytes
 
 
 STAGES = {
@@ -55,6 +69,7 @@ STAGES = {
             parameters=work.qkv_parameters,
             activations_in=1,
             activations_out=3,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V"),
         ),
         Stage(
             name="split",
@@ -65,8 +80,7 @@ STAGES = {
             parameters=work.no_parameters,
             activations_in=3,
             activations_out=3,
-            one_model=True,
-        ),
+ot        ),
         Stage(
             name="attention",
             summary="step 4: softmax(Q · Kᵀ / √head_dim + mask) · V for every head",
@@ -77,6 +91,7 @@ STAGES = {
             activations_in=3,
             activations_out=1,
             strided="Q, K, V as views of one buffer [batch, seq_len, 3, n_head, head_dim]",
+            gradients=("dQ", "dK", "dV"),
         ),
         Stage(
             name="output",
@@ -88,6 +103,7 @@ STAGES = {
             activations_in=1,
             activations_out=1,
             strided="O as a view of a buffer [batch, seq_len, n_head, head_dim]",
+            gradients=("dO", "dW_O"),
         ),
         Stage(
             name="sublayer",
@@ -98,6 +114,7 @@ STAGES = {
             parameters=work.sublayer_parameters,
             activations_in=1,
             activations_out=1,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V", "dW_O"),
         ),
         Stage(
             name="stack",
@@ -110,7 +127,6 @@ STAGES = {
             activations_in=1,
             activations_out=1,
             deep=True,
-            one_model=True,
-        ),
+ot        ),
     )
 }

@@ -99,6 +99,10 @@ class Variant:
 
     `arrives`, one of `ARRIVALS`, is the layout that it is given its activations in; arranging them so is not timed,
     and its record says so. An `aside` answers one question beside the ranking: a run has it only where it is named.
+
+    `no_backward` says in words why no gradient can be taken through `call`. Without it autograd must find the way
+    from the output to the activations and to whatever tensors `prepare` made of the weights and keeps in
+    attributes; a backward of one's own is a `torch.autograd.Function` inside `call`.
     """
 
     stage: ClassVar[str]
@@ -106,6 +110,7 @@ class Variant:
     requires: ClassVar[Requires] = Requires()
     arrives: ClassVar[str] = "contiguous"
     aside: ClassVar[bool] = False
+    no_backward: ClassVar[str | None] = None
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

@@ -99,13 +99,12 @@ class CudaFeed:
 
     def _capture(self, call: Call, once_s: float) -> None:
         """Several calls a graph, so that launching graphs is no work either."""
-        replay, output = capture(call)
-        self._held = [output]
-        calls = max(1, min(MOST_UNROLLED, round(GRAPH_S / max(min(once_s, _once_s(replay)), 1e-6))))
-        if calls > 1:
-            replay, output = capture(lambda: [call() for _ in range(calls)][-1])
-            self._held = [output]
-        self.mode, self._run, self._calls_a_run = "graph", replay, calls
+        captured, calls = capture(call), 1
+        quickest_s = min(once_s, _once_s(captured.replay))
+        if (several := max(1, min(MOST_UNROLLED, round(GRAPH_S / max(quickest_s, 1e-6))))) > 1:
+            captured, calls = capture(call, several), several
+        self._held = captured
+        self.mode, self._run, self._calls_a_run = "graph", captured.replay, calls
 
 
 def _once_s(call: Call) -> float:

@@ -26,7 +26,10 @@ class NcuRange:
         self._number = 0
 
     def sample(self, call: Call) -> dict[str, Figures]:
-        """Call once; every kernel that it launches runs as often as the counters need."""
+        """Call once; every kernel that it launches runs as often as the counters need.
+
+        An NVTX range is one thread's, so gradients are computed in it rather than in autograd's own.
+        """
         import torch
 
         name = RANGE.format(self._number)
@@ -37,7 +40,8 @@ class NcuRange:
         cudart.cudaProfilerStart()
         nvtx.range_push(name)
         try:
-            call()
+            with torch.autograd.set_multithreading_enabled(False):
+                call()
             torch.cuda.synchronize()
         finally:
             nvtx.range_pop()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WARM_S = 0.06
 """The first batches fill the queue, and lift an idle clock."""
-LEAST_S = 0.6
+LEAST_S = 0.55
 """What the energy counter needs, which ticks every 20 to 100 ms, and GPM after it has settled."""
 GPM_SETTLES_S = 0.3
 """GPM's counters are up to some 200 ms behind: begun earlier, its window holds the idle time before this one."""

@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from reports.html.charts.chart import Chart
 
 
+CHOICES = (("shape", "Shape"), ("mode", "Timing mode"))
+"""What the reader may choose of a chart, and what it is called."""
+
+
 def figure(key: str, chart: Chart) -> ET.Element:
     """The figure that the script fills; `key` is unique on the page."""
     choices = None
     if chart.choices:
-        shapes = list(dict.fromkeys(one["shape"] for one in chart.choices))
-        modes = list(dict.fromkeys(one["mode"] for one in chart.choices))
-        choices = element(
-            "div",
-            *(_choice(key, *one) for one in (("shape", "Shape", shapes), ("mode", "Timing mode", modes))),
-            class_="filters",
-        )
+        named = [(name, label) for name, label in CHOICES if name in chart.choices[0]]
+        values = {name: list(dict.fromkeys(one[name] for one in chart.choices)) for name, _ in named}
+        selects = (_choice(key, name, label, values[name]) for name, label in named)
+        choices = element("div", *selects, class_="filters")
     return element(
         "figure",
         element("h3", chart.title),

@@ -153,6 +153,14 @@ def test_a_change_of_the_measuring_code_is_told_and_one_of_the_command_line_is_n
     assert "attention/forward/b1-t16-h2x16-causal-bf16/steady" in done.stdout
 
 
+def test_a_checkout_from_before_there_were_directions_is_not_measured_in_them(tmp_path, scratch):
+    """Its worker would take a backward for a forward, and the verdict would be on that."""
+    checkout = scripted_checkout(tmp_path / "checkout", SAME)
+    done = ab(checkout, "HEAD", "--direction", "backward")
+    assert done.returncode == 4
+    assert "nothing can be compared: no case can be measured on both sides" in done.stdout + done.stderr
+
+
 def test_real_workers_measure_the_code_of_their_own_side(tmp_path, scratch):
     checkout = repository(headbench_tree(tmp_path / "checkout"), {})
     variant = "variants/output/concat_matmul.py"

@@ -228,6 +228,7 @@ def test_help_imports_nothing_heavy(command):
 
 SELECTORS = (
     "--all --stage --variant --model --head-dim --n-head --d-model --n-layer --batch --seq-len --mask --dtype "
+    "--direction "
     "--device"
 )
 MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --help"
@@ -287,9 +288,9 @@ def test_report_shows_exactly_what_the_run_showed_and_exports_parse(tmp_path):
     assert all(len(line) <= 100 for line in done.stdout.splitlines() if str(path) not in line)
     data = json.loads(headbench("report", path, "--json").stdout)
     variants = {record["case"]["variant"] for record in data["records"]}
-    assert variants == {"per_head", "fused", "fused_qkv", "headmajor"}
+    assert variants == {"per_head", "fused", "fused_qkv"}
     rows = headbench("report", path, "--csv").stdout.splitlines()
-    assert len(rows) == 1 + 4
+    assert len(rows) == 1 + 3
     assert "| fused_qkv" in headbench("report", path, "--markdown").stdout.replace("▸ ", "").replace("≈ ", "")
 
 

@@ -48,6 +48,14 @@ def test_one_call_is_profiled_in_its_range_to_its_end_and_nothing_before_it(told
     assert (seen.source, seen.reason) == ("headbench case 0", None)
 
 
+def test_gradients_are_computed_in_the_thread_whose_range_it_is(told):
+    """On a GPU autograd has a thread of its own, whose launches would be in no range and be missing from the counts."""
+    found = []
+    NcuRange().sample(lambda: found.append(torch._C._is_multithreading_enabled()))
+    assert found == [False]
+    assert torch._C._is_multithreading_enabled()
+
+
 def test_a_call_that_raises_ends_its_range_and_the_next_has_a_number_of_its_own(told):
     sensor = NcuRange()
 

@@ -116,6 +116,23 @@ def test_the_pipe_is_busier_at_72_than_at_64_in_cudnn_for_its_padding_and_its_ra
     assert flash_64.rate_while_active == pytest.approx(2 / 3, rel=1e-3)
 
 
+def test_a_backward_that_computes_the_scores_again_issues_a_quarter_more_and_a_step_has_both(
+    environment, tmp_path
+):
+    """Five products where four are useful: S, dV, dP, dQ, dK. Autograd launches them from a thread of its own."""
+    read_from("2.11", 919)
+    cases = [
+        builders.case("sdpa_flash", stage="attention", d_model=768, head_dim=64, direction=direction, **FULL)
+        for direction in ("forward", "backward", "step")
+    ]
+    with measured(tmp_path, cases, environment) as writer:
+        Counting(writer, Quiet()).run()
+        forward, backward, step = load(writer.path).records()
+    assert issued_over_useful(backward) == pytest.approx(10 / 8, rel=0.01)
+    issued = [record.counters.issued_flops for record in (forward, backward, step)]
+    assert issued[0] + issued[1] == pytest.approx(issued[2], rel=1e-6)
+
+
 def test_36_projections_are_36_launches_that_waste_nothing(counted):
     record = counted["qkv", "per_head", 64, False]
     assert issued_over_useful(record) == 1

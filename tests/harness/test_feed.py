@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.gpu import Captured
 from harness.sensors import feed
 from harness.sensors.feed import BATCH_S, IN_FLIGHT, MOST_RUNS, CudaFeed
 from harness.timers import Unmeasurable
@@ -31,9 +32,10 @@ class ScriptedStream:
     def synchronize(self) -> None:
         self.now_s = max(self.now_s, self.queued_s)
 
-    def capture(self, call):
+    def capture(self, call, times=1):
         before, launches = self.queued_s, self.launches
-        call()
+        for _ in range(times):
+            call()
         took, kernels = self.queued_s - max(before, self.now_s), self.launches - launches
         self.queued_s = before
 
@@ -41,10 +43,10 @@ class ScriptedStream:
             self.launches += kernels
             self.queued_s = max(self.queued_s, self.now_s) + took
 
-        return replay, None
+        return Captured(replay, None)
 
 
-def refuse(_):
+def refuse(*_):
     raise Unmeasurable("cannot be captured in a CUDA graph: it waits")
 
 

@@ -193,3 +193,55 @@ def test_the_manifest_names_gpu_driver_and_power_limit(gpu_run):
     assert gpu["uuid"].startswith("GPU-")
     assert gpu["driver"]
     assert gpu["power_limit_w"] > 0
+
+
+@pytest.fixture(scope="module")
+def gradients_run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("gradients")
+    done = headbench(
+        *("run", "--stage", "qkv,attention,output,sublayer", "--direction", "forward,backward,step"),
+        *("--model", "andrea-120m", "--batch", "2", "--seq-len", "256", "--replicates", 1, "--budget", "60s"),
+        *("--out", out),
+    )
+    return done, results.read(only_run(out))
+
+
+def test_every_direction_is_verified_in_all_three_modes(gradients_run):
+    done, run = gradients_run
+    assert done.returncode == 0, done.stdout[-2000:]
+    timed = [record for record in run.records() if record.outcome is Outcome.OK]
+    for record in timed:
+        assert set(record.estimates) == {"isolated", "eager", "graph"}, (record.case.key, record.mode_reasons)
+        assert {check.when for check in record.verifications} == {"before", "after", "in its graph"}
+    backward = {record.case.variant for record in timed if record.case.direction == "backward"}
+    assert {"sdpa", "sdpa_cudnn", "sdpa_flash", "sdpa_efficient", "sdpa_math", "materialized"} <= backward
+    assert {"fused_qkv", "per_head", "concat_matmul", "fused_sdpa", "nn_multihead_attention"} <= backward
+    left = {r.case.variant: r.reason for r in run.records() if r.outcome is Outcome.UNSUPPORTED}
+    assert left["flash_portable"] == "has no backward: our kernel is written for the forward alone"
+
+
+def test_a_step_takes_about_as_long_as_its_forward_and_its_backward(gradients_run):
+    """By graph: neither launches nor a cold cache; between them a step finds its inputs in the cache."""
+    _, run = gradients_run
+    graph_s = {
+        (r.case.stage, r.case.variant, r.case.direction): r.estimates["graph"].value_s
+        for r in run.records()
+        if "graph" in r.estimates
+    }
+    for stage, variant in (("qkv", "fused_qkv"), ("attention", "sdpa_flash"), ("sublayer", "fused_sdpa")):
+        forward, backward, step = (graph_s[stage, variant, d] for d in ("forward", "backward", "step"))
+        assert backward > forward
+        assert step == pytest.approx(forward + backward, rel=0.3), (stage, variant)
+
+
+def test_every_kernel_of_a_backward_is_seen_whoever_launches_it(gradients_run):
+    _, run = gradients_run
+    launches = {
+        (r.case.variant, r.case.direction): r.dispatch.launches
+        for r in run.records()
+        if r.case.stage == "qkv" and r.dispatch and r.dispatch.launches
+    }
+    assert launches["fused_qkv", "backward"] >= 2
+    assert launches["per_head", "backward"] >= 2 * 36
+    parts = launches["per_head", "forward"] + launches["per_head", "backward"]
+    assert launches["per_head", "step"] == pytest.approx(parts, rel=0.05)

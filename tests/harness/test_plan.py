@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.plan import VariantFacts, case_of, group_cases, make_plan, shape_of
+from harness.plan import VariantFacts, case_of, figures, group_cases, leave_out, make_plan, shape_of
 from harness.request import Selection
 from results.schema import Outcome
+from variants.direction import DIRECTIONS
 from variants.shape import Shape
 from variants.stage import STAGES
 
 
-def facts(stage, name, missing=None, dtypes=None, *, aside=False):
-    return VariantFacts(stage, name, "fast", "nothing", missing, dtypes, aside=aside)
+def facts(stage, name, missing=None, dtypes=None, *, aside=False, no_backward=None):
+    return VariantFacts(stage, name, "fast", "nothing", missing, dtypes, aside=aside, no_backward=no_backward)
 
 
 VARIANTS = [
@@ -47,12 +48,19 @@ shapes = st.builds(
 )
 
 
-def planned(stage, variant, shape):
+def planned(stage, variant, shape, direction):
     """A case as a plan has it: only a stack is deeper than one layer."""
-    return case_of(stage, variant, shape if STAGES[stage].deep else replace(shape, n_layer=1))
+    shape = shape if STAGES[stage].deep else replace(shape, n_layer=1)
+    return case_of(stage, variant, shape, direction)
 
 
-cases = st.builds(planned, st.sampled_from(list(STAGES)), st.sampled_from(["a", "b", "per/head"]), shapes)
+cases = st.builds(
+    planned,
+    st.sampled_from(list(STAGES)),
+    st.sampled_from(["a", "b", "per/head"]),
+    shapes,
+    st.sampled_from(DIRECTIONS),
+)
 
 
 def plan(environment=CPU, found=VARIANTS, **asked):
@@ -156,6 +164,62 @@ def test_every_depth_of_a_stack_is_a_group_of_its_own():
     ]
 
 
+def test_everything_is_forward_unless_more_is_asked_for():
+    assert {group.direction for group in plan().groups} == {"forward"}
+    asked = plan(models=("andrea-12m",), directions=("step", "backward"))
+    learning = dict.fromkeys(variant.stage for variant in VARIANTS)
+    assert [(group.stage, group.direction) for group in asked.groups] == list(
+        itertools.product(learning, ("step", "backward"))
+    )
+    assert len(asked.cases) == 2 * len(VARIANTS)
+
+
+def test_a_stage_without_reference_gradients_is_left_out_of_them(monkeypatch):
+    monkeypatch.setitem(STAGES, "output", replace(STAGES["output"], gradients=()))
+    found = plan(models=("andrea-12m",), stages=("output",), directions=("forward", "step"))
+    assert [group.direction for group in found.groups] == ["forward"]
+    assert reasons(found) == {
+        "concat_matmul": (
+            Outcome.UNSUPPORTED,
+            "has no backward: the stage has no reference for gradients",
+        )
+    }
+
+
+def test_a_variant_without_a_backward_is_left_out_of_gradients_alone_with_its_reason():
+    ours = facts("attention", "ours", no_backward="our kernel is written for the forward alone")
+    found = plan(models=("andrea-12m",), directions=DIRECTIONS, found=[ours, facts("attention", "sdpa")])
+    assert [(c.direction, c.variant) for group in found.groups for c in group.cases] == [
+        ("forward", "ours"),
+        ("forward", "sdpa"),
+        ("backward", "sdpa"),
+        ("step", "sdpa"),
+    ]
+    why = Outcome.UNSUPPORTED, "has no backward: our kernel is written for the forward alone"
+    assert [(case.direction, *said) for case, *said in found.left_out] == [("backward", *why), ("step", *why)]
+
+
+def test_what_is_resumed_is_left_out_by_its_direction_too():
+    ours = facts("attention", "ours", no_backward="it has none")
+    shape = Shape(1, 8, 16, 2)
+    cases = [case_of("attention", "ours", shape, direction) for direction in DIRECTIONS]
+    assert [case.direction for case, _, _ in leave_out(cases, [ours], CPU)] == ["backward", "step"]
+
+
+@given(shapes)
+def test_a_cases_work_is_that_of_its_direction(shape):
+    for stage in STAGES:
+        forward, backward, step = (
+            figures(case_of(stage, "any", shape, direction)) for direction in DIRECTIONS
+        )
+        assert backward["useful_flops"] == 2 * forward["useful_flops"]
+        assert step["useful_flops"] == forward["useful_flops"] + backward["useful_flops"]
+        assert forward["parameters"] == backward["parameters"] == step["parameters"]
+        # A step reads activations and weights once for both.
+        assert forward["least_bytes"] < backward["least_bytes"] or stage == "qkv"
+        assert step["least_bytes"] < forward["least_bytes"] + backward["least_bytes"]
+
+
 def test_variants_keep_the_order_they_were_found_in():
     found = plan(models=("andrea-12m",), stages=("qkv",))
     assert [case.variant for case in found.groups[0].cases] == ["per_head", "fused"]
@@ -206,7 +270,7 @@ def test_the_grid_is_complete_whatever_is_left_out(variants, dtypes, environment
 
 @given(cases)
 def test_a_case_gives_back_the_shape_it_was_made_from(case):
-    assert case_of(case.stage, case.variant, shape_of(case)) == case
+    assert case_of(case.stage, case.variant, shape_of(case), case.direction) == case
 
 
 @given(st.sampled_from(list(STAGES)), shapes)
@@ -223,7 +287,9 @@ def test_grouped_cases_are_all_there_once_and_alike_but_for_the_variant(some):
     assert sorted(c.key for g in groups for c in g.cases) == sorted(c.key for c in some)
     assert len({g.cases[0].group for g in groups}) == len(groups)
     for group in groups:
-        assert {(c.stage, shape_of(c)) for c in group.cases} == {(group.stage, group.shape)}
+        assert {(c.stage, shape_of(c), c.direction) for c in group.cases} == {
+            (group.stage, group.shape, group.direction)
+        }
         assert [c for c in some if c.group == group.cases[0].group] == list(group.cases)
 
 
@@ -254,6 +320,14 @@ def test_an_absurd_shape_is_refused_by_arithmetic_alone(asked):
 def test_a_call_of_hours_is_refused_though_its_tensors_would_fit():
     with pytest.raises(UsageError, match=r"attention at .* FLOP a call, over the 1e\+18"):
         plan(GPU, stages=("attention",), d_model=(1,), n_head=(1,), batch=(1,), seq_len=(2 * 10**9,))
+
+
+def test_what_gradients_need_is_counted_too():
+    # Q, K, V and O of 2**23 × 768 float32 elements are 96 GiB; with dO, dQ, dK and dV it is twice as much.
+    asked = {"models": ("andrea-120m",), "stages": ("attention",), "batch": (1,), "dtypes": ("bf16",)}
+    assert plan(GPU, seq_len=(2**23,), **asked).measured
+    with pytest.raises(UsageError, match=r"needs at least 96 GiB .* Some GPU has 80 GiB"):
+        plan(GPU, seq_len=(2**23,), directions=("step",), **asked)
 
 
 def test_two_to_the_fortieth_tokens_are_refused_with_what_they_would_need():

@@ -162,6 +162,7 @@ def test_what_does_not_fit_fails_in_one_line(session: Session) -> None:
         "replicates=0": "replicates=0 is out of range: 1 to 100 would do",
         "budget_s=-1": "budget_s=-1 is not a time: seconds above 0 would do",
         "dtype='fp8'": "fp8",
+        "direction='backwards'": "direction 'backwards' is unknown: did you mean backward or forward?",
         "d_model=100": "100",
     }
     session.write("".join(ASKING.format(asked).replace("fused(", f"n{n}(") for n, asked in enumerate(told)))
@@ -182,6 +183,7 @@ def test_an_argument_of_another_kind_fails_in_one_line_that_names_it(session: Se
         "replicates='3'": "replicates='3' does not fit: a whole number",
         "model=120": "model=120 does not fit: text would do",
         "dtype=('bf16',)": "dtype=('bf16',) does not fit: text would do",
+        "direction=['step']": "direction=['step'] does not fit: text would do",
         "mask=True": "mask=True does not fit: text would do",
         "mode=1": "mode=1 does not fit: text would do",
         "device=0": "device=0 does not fit: text would do",
@@ -295,11 +297,13 @@ def test_the_installed_entry_point_is_this_plugin() -> None:
 def test_for_real_a_small_case_is_measured_in_fresh_processes(session: Session) -> None:
     session.write(
         "def test_it(headbench):\n"
-        "    headbench(stage='qkv', variant='fused', d_model=32, n_head=2, seq_len=16, device='cpu', budget_s=1)\n",
+        "    headbench(stage='qkv', variant='fused', d_model=32, n_head=2, seq_len=16, device='cpu', budget_s=1,\n"
+        "        direction='step')\n",
         scripted=False,
     )
     (benchmark,) = (data := session.benchmarks("--benchmark-min-rounds=2"))["benchmarks"]
     assert benchmark["extra_info"]["mode"] == "eager"
+    assert benchmark["extra_info"]["case"].startswith("qkv/step/b1-t16-h2x16-")
     assert all(0 < round_s < 1 for round_s in benchmark["stats"]["data"])
     assert len(benchmark["stats"]["data"]) == 2
     assert data["machine_info"]["device"] == "cpu"

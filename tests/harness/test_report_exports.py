@@ -162,7 +162,7 @@ def test_a_format_that_has_a_row_per_case_needs_no_pivot(run: str, tmp_path: Pat
         (
             "zzz",
             None,
-            "--by 'zzz' is unknown: head_dim, n_head, d_model, batch, seq_len, mask, dtype are known",
+            "--by 'zzz' is unknown: head_dim, n_head, d_model, n_layer, batch, seq_len, mask, dtype are known",
         ),
         ("", None, "--by '' is unknown: "),
         ("batch", "boost", "--peak 'boost' is unknown: "),

@@ -184,6 +184,11 @@ def test_three_sizes_that_disagree_say_so():
             "model 'andrea-120' is unknown: did you mean andrea-120m or andrea-12m",
         ),
         ({"masks": ("casual",)}, "mask 'casual' is unknown: did you mean causal?"),
+        (
+            {"directions": ("backwards",)},
+            "direction 'backwards' is unknown: did you mean backward or forward?",
+        ),
+        ({"directions": ("up",)}, "direction 'up' is unknown: forward, backward, step are known"),
         ({"dtypes": ("fp8",)}, "dtype 'fp8' is unknown: bf16, fp16, tf32, fp32 are known"),
     ],
 )

@@ -12,8 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import verification as module
-from harness.verification import compare, explain, limits, only_rearranges, poison
+from harness.verification import (
+    GRADIENTS_LIMIT,
+    compare,
+    compare_gradients,
+    explain,
+    gradient_limits,
+    limits,
+    only_rearranges,
+    poison,
+)
 from variants.inputs import torch_dtype
+from variants.reference_gradients import Gradient
 from variants.shape import Shape
 
 INF = math.inf
@@ -167,10 +177,10 @@ def test_an_output_that_cannot_be_compared_says_why(outputs, reason):
     [
         (
             rows([3, 0], [3.6, 4.8]),
-            "worst row off by 20 % (limit 0.002 %), whole output off by 17 % (limit 0.001 %)",
+            "worst row off by 20 % (limit 0.002 %), whole tensor off by 17 % (limit 0.001 %)",
         ),
-        (rows([3, 0], [3, 4]), "worst row within 0.002 %: 0 %, whole output within 0.001 %: 0 %"),
-        (rows([300, 0], [3, 4]), "worst row off by 9900 % (limit 0.002 %), whole output off by 5094 %"),
+        (rows([3, 0], [3, 4]), "worst row within 0.002 %: 0 %, whole tensor within 0.001 %: 0 %"),
+        (rows([300, 0], [3, 4]), "worst row off by 9900 % (limit 0.002 %), whole tensor off by 5094 %"),
     ],
 )
 def test_a_comparison_is_explained_in_one_line(output, text):
@@ -216,3 +226,80 @@ def test_poison_gives_up_quietly_where_memory_runs_out(monkeypatch):
 
     monkeypatch.setattr(torch, "full", full)
     poison(Shape(1, 4, 8, 2), torch.device("cpu"))
+
+
+def gradient(right, scale=None, name="dX"):
+    return Gradient(name, right.double(), None if scale is None else torch.tensor(scale).double())
+
+
+def check_gradients(*pairs):
+    own, right = zip(*pairs, strict=True)
+    return compare_gradients(own, right, "fp32", "before")
+
+
+def test_a_gradient_may_be_twice_as_far_off_as_an_output():
+    assert GRADIENTS_LIMIT == 2
+    right = rows([3, 4])
+    for error, passed in ((1.5e-5, True), (2.5e-5, False)):
+        found = check_gradients((right * (1 + error), gradient(right)))
+        assert (found.passed, found.limit, found.worst_row_limit) == (passed, 2e-5, 4e-5)
+        assert not check(right * (1 + error), right).passed
+
+
+def test_a_stacks_gradients_may_be_off_by_the_root_of_its_layers_more():
+    assert gradient_limits("bf16") == (2e-2, 4e-2)
+    assert gradient_limits("bf16", 16) == pytest.approx((8e-2, 16e-2))
+    right = rows([3, 4])
+    found = compare_gradients((right * 1.0001,), (gradient(right),), "fp32", "before", 36)
+    assert (found.passed, found.limit) == (True, pytest.approx(1.2e-4))
+
+
+def test_parts_added_up_one_at_a_time_in_bfloat16_are_off_by_as_much_as_the_limits_say():
+    """The limits' own reckoning: ε √(n / 2) of n parts, and ε √n of what is added to something larger."""
+    generator = torch.Generator().manual_seed(0)
+    parts = torch.randn(72, 64, 1024, generator=generator).bfloat16()
+    begun = 30 * torch.randn(64, 1024, generator=generator).bfloat16()
+    for start, expected in ((torch.zeros_like(begun), 36**0.5), (begun, 72**0.5)):
+        total = start
+        for part in parts:
+            total = total + part
+        right = start.double() + parts.double().sum(0)
+        off = compare((total,), (right,), "bf16", "before").relative_error
+        assert off == pytest.approx(1.6e-3 * expected, rel=0.15)
+        assert off < gradient_limits("bf16")[0]
+
+
+def test_a_row_that_cancelled_is_held_against_what_was_subtracted():
+    right = rows([0, 0], [3, 4])
+    noise = rows([1e-5, 0], [3, 4])
+    assert (
+        check_gradients((noise, gradient(right))).reason
+        == "a row differs from zero where the reference is zero"
+    )
+    found = check_gradients((noise, gradient(right, [2.0, 1.0])))
+    assert found.passed
+    assert found.worst_row_error == pytest.approx(1e-5 / 2, rel=1e-3)
+    assert found.relative_error == pytest.approx(1e-5 / math.sqrt(4 + 25), rel=1e-3)
+
+
+def test_a_scale_below_the_row_changes_nothing():
+    right, own = rows([3, 4], [6, 8]), rows([3.5, 4], [6, 8])
+    plain, scaled = (check_gradients((own, gradient(right, scale))) for scale in (None, [1.0, 1.0]))
+    assert (plain.relative_error, plain.worst_row_error) == (scaled.relative_error, scaled.worst_row_error)
+
+
+def test_the_gradient_that_is_worst_is_named_and_one_that_is_missing():
+    right = rows([3, 4])
+    wrong = check_gradients((right, gradient(right)), (2 * right, gradient(right, name="dW_Q")))
+    assert explain(wrong).endswith("; of its gradients dW_Q is the worst")
+    missing = check_gradients((right, gradient(right)), (None, gradient(right, name="dW_Q")))
+    assert not missing.passed
+    assert explain(missing).startswith("before timing: gives no dW_Q: autograd must find the way")
+
+
+def test_a_gradient_of_the_wrong_shape_or_with_nan_in_it_says_so():
+    right = rows([3, 4])
+    assert (
+        check_gradients((rows([3]), gradient(right))).reason == "gave the shape [1, 1] where [1, 2] belongs"
+    )
+    assert "NaN" in check_gradients((right * math.nan, gradient(right))).reason

@@ -104,6 +104,27 @@ def test_what_a_stage_leaves_out_everywhere_is_said_once_and_still_counted() -> 
     assert len(report.rows) == 6
 
 
+def test_what_one_direction_leaves_out_is_said_once_of_that_direction() -> None:
+    found = []
+    for direction in ("forward", "backward"):
+        for batch in (1, 2):
+            case = {"batch": batch, "direction": direction}
+            found += [*runs.gpu_trials({"per_head": 1e-4}, **case), absent("x", **case)]
+            if direction == "backward":
+                found.append(runs.failed("ours", Outcome.UNSUPPORTED, "has no backward: why", **case))
+            else:
+                found += runs.gpu_trials({"ours": 2e-4}, **case)
+    report = content.from_run(runs.run(found))
+    assert [(r.kind, r.sentence) for r in report.remarks] == [
+        ("unavailable", f"x in qkv: {runs.ONLY_CUDA}"),
+        ("unsupported", "ours in qkv backward: has no backward: why"),
+    ]
+    assert [[row.variant for row in group.rows] for group in report.groups] == [["per_head", "ours"]] * 2 + [
+        ["per_head"]
+    ] * 2
+    assert len(report.rows) == 12
+
+
 @pytest.mark.parametrize("other", [None, "another reason"])
 def test_a_variant_left_out_in_some_groups_or_for_other_reasons_keeps_its_rows(other: str | None) -> None:
     second = absent("x", other, batch=2) if other else builders.trial(builders.case("x", batch=2))

@@ -55,7 +55,12 @@ class _ScriptedBracket:
 
 
 def measured(
-    *variants: type[Variant], shape: Shape = SHAPE, timer=None, seconds: float = 0.02, begin=lambda *_: None
+    *variants: type[Variant],
+    shape: Shape = SHAPE,
+    timer=None,
+    seconds: float = 0.02,
+    begin=lambda *_: None,
+    direction: str = "forward",
 ) -> dict[str, Trial]:
     """The trial of each variant, by name; all must be of one stage."""
     trials: list[Trial] = []
@@ -74,7 +79,7 @@ def measured(
         cooling=Cooling(),
     )
     stage = variants[0].stage
-    cases = tuple(case_of(stage, variant.name, shape) for variant in variants)
+    cases = tuple(case_of(stage, variant.name, shape, direction) for variant in variants)
     with torch.inference_mode():
         GroupMeasurement(Group(stage, shape, cases), tools).run(seconds)
     return {trial.case.variant: trial for trial in trials}

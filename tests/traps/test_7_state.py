@@ -159,6 +159,27 @@ def test_a_variant_that_ends_inference_mode_takes_nobody_along():
     assert not torch.is_inference_mode_enabled()
 
 
+def test_recording_gradients_and_inference_take_turns_whatever_a_variant_ends():
+    """A naive tool leaves gradients on for the next case, or cannot write into inputs of the mode before."""
+    with torch.inference_mode():
+        state = PinnedState(CPU)
+        for _ in range(3):
+            state.restore("fp32", gradients=True)
+            leaf = torch.ones(2, requires_grad=True)
+            assert torch.autograd.grad((leaf * leaf).sum(), leaf)[0].tolist() == [2, 2]
+            torch.set_grad_enabled(False)
+            state.restore("fp32", gradients=True)
+            assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == (True, False)
+            state.restore("fp32")
+            assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == (False, True)
+            end_inference_mode()
+            state.restore("fp32", gradients=True)
+            state.infer()
+            assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == (False, True)
+            torch.ones(3).add_(1)
+    assert not torch.is_inference_mode_enabled()
+
+
 def test_random_numbers_of_a_variant_do_not_depend_on_who_drew_before():
     """A naive tool seeds once: what a case draws then depends on the order in which the cases were shuffled."""
     state = PinnedState(CPU)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from variants.inputs import fresh_activations, make_inputs, torch_dtype
+from variants.inputs import fresh_activations, learned, make_inputs, torch_dtype
 from variants.shape import DTYPES, Shape
 from variants.stage import STAGES
 
@@ -48,9 +48,8 @@ def test_no_two_tensors_of_a_seed_are_alike():
 
 
 def test_no_stream_of_one_seed_is_a_stream_of_the_next():
-    flat = [
-        t.float().flatten()[:24] for seed in range(4) for t in tensors(make_inputs("qkv", SHAPE, seed, CPU))
-    ]
+    made = [make_inputs("qkv", SHAPE, seed, CPU, "backward") for seed in range(4)]
+    flat = [t.float().flatten()[:24] for inputs in made for t in inputs.tensors()]
     normalised = {tuple((t / t.norm()).mul(100).round().tolist()) for t in flat}
     assert len(normalised) == len(flat)
 
@@ -60,6 +59,52 @@ def test_fresh_activations_are_new_storage_with_the_values_of_their_seed():
     fresh = fresh_activations("attention", SHAPE, 5, CPU)
     assert all(map(torch.equal, inputs.activations, fresh))
     assert not {a.data_ptr() for a in inputs.activations} & {a.data_ptr() for a in fresh}
+
+
+@pytest.mark.parametrize(
+    ("stage", "sizes"),
+    [
+        ("qkv", [HEADS] * 3),
+        ("split", [HEADS] * 3),
+        ("attention", [HEADS]),
+        ("output", [X]),
+        ("sublayer", [X]),
+        ("stack", [X]),
+    ],
+)
+def test_gradients_of_outputs_are_standard_normal_in_the_canonical_layout_and_change_nothing_else(
+    stage, sizes
+):
+    plain, wanted = (make_inputs(stage, SHAPE, 4, CPU, direction) for direction in ("forward", "step"))
+    assert plain.output_gradients == ()
+    assert [tuple(d.shape) for d in wanted.output_gradients] == sizes
+    assert all(d.is_contiguous() and d.dtype == torch.bfloat16 for d in wanted.output_gradients)
+    assert all(map(torch.equal, plain.activations, wanted.activations))
+    assert all(map(torch.equal, plain.weights.tensors(), wanted.weights.tensors()))
+    wide = Shape(batch=4, seq_len=128, d_model=256, n_head=4)
+    for d in make_inputs(stage, wide, 4, CPU, "backward").output_gradients:
+        assert d.mean().item() == pytest.approx(0, abs=0.02)
+        assert d.std().item() == pytest.approx(1, rel=0.02)
+
+
+def test_gradients_are_cloned_copied_and_compared_with_the_rest():
+    inputs, other = (make_inputs("qkv", SHAPE, seed, CPU, "backward") for seed in (1, 2))
+    copy = inputs.clone()
+    assert copy.equals(inputs)
+    assert [t.data_ptr() for t in copy.output_gradients] != [t.data_ptr() for t in inputs.output_gradients]
+    copy.output_gradients[0].zero_()
+    assert not copy.equals(inputs)
+    copy.copy_from(other)
+    assert copy.equals(other)
+
+
+@pytest.mark.parametrize("stage", [name for name, stage in STAGES.items() if stage.gradients])
+def test_every_gradient_has_a_name_and_every_name_a_tensor(stage):
+    """Three places say what a stage learns: its names, its weights and its count of parameters."""
+    inputs = make_inputs(stage, SHAPE, 0, CPU, "backward")
+    weights = learned(stage, inputs.weights)
+    assert len(STAGES[stage].gradients) == len(inputs.activations) + len(weights)
+    assert sum(w.numel() for w in weights) == STAGES[stage].parameters(SHAPE)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -172,6 +172,11 @@ def test_an_interrupt_during_import_is_no_fault_of_the_plugin(plugin):
             GOOD.replace('"mine"', '"mine"\n    requires = "cuda"'),
             "has requires 'cuda': it must be a variants.",
         ),
+        (
+            GOOD.replace('"mine"', '"mine"\n    no_backward = True'),
+            "Mine has no_backward True: it is the reason in words, or None",
+        ),
+        (GOOD.replace('"mine"', '"mine"\n    no_backward = ""'), "Mine has no_backward '': it is the reason"),
     ],
 )
 def test_a_plugin_without_a_usable_variant_says_what_it_must_define(plugin, text, fault):

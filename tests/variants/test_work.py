@@ -97,5 +97,30 @@ def test_least_bytes_are_every_input_and_output_once(shape):
     assert STAGES["sublayer"].least_bytes(shape) == (x + 4 * w + x) * size
 
 
+@given(shapes)
+def test_backward_reads_the_outputs_gradient_too_and_writes_gradients_in_the_place_of_outputs(shape):
+    x, w, size = shape.tokens * shape.d_model, shape.d_model**2, shape.element_bytes
+    read_and_written = {
+        "qkv": ((x + 3 * w + 3 * x), (x + 3 * w), 3 * x),
+        "attention": ((3 * x + x), 3 * x, x),
+        "output": ((x + w + x), (x + w), x),
+        "split": ((3 * x + 3 * x), 3 * x, 3 * x),
+        "sublayer": ((x + 4 * w + x), (x + 4 * w), x),
+        "stack": ((x + 4 * shape.n_layer * w + x), (x + 4 * shape.n_layer * w), x),
+    }
+    for name, (read, gradients, outputs) in read_and_written.items():
+        assert STAGES[name].least_bytes(shape, "backward") == (read + gradients) * size
+        assert STAGES[name].least_bytes(shape, "step") == (read + gradients + outputs) * size
+
+
+@given(shapes)
+def test_useful_flops_of_attention_backward_are_four_products_of_head_dim_for_each_pair(shape):
+    # dV = Pᵀ · dO, dP = dO · Vᵀ, dQ = dS · K, dK = dSᵀ · Q; scores that are computed again are not useful.
+    pairs = work.attended_pairs(shape) * shape.n_head * shape.batch
+    assert STAGES["attention"].useful_flops(shape, "backward") == 4 * 2 * shape.head_dim * pairs
+    assert STAGES["attention"].useful_flops(shape, "step") == 6 * 2 * shape.head_dim * pairs
+    assert STAGES["attention"].useful_flops(shape) == STAGES["attention"].flops(shape)
+
+
 def test_least_bytes_of_andrea_120m_attention_in_bf16():
     assert STAGES["attention"].least_bytes(andrea_120m()) == 4 * 1024 * 768 * 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from variants.inputs import blank_activations
+from variants.inputs import ask_backward, blank_activations
 from variants.variant import Unsupported, Variant
 
 if TYPE_CHECKING:
@@ -33,16 +33,17 @@ class ForcedSdpa(Variant):
     backend: ClassVar[SDPBackend]
 
     def prepare(self, weights: Weights) -> None:
-        """Ask the backend once whether it takes this shape.
+        """Ask the backend once whether it takes this shape, and where gradients are wanted, its backward.
 
         Raises:
             Unsupported: it does not; the message gives PyTorch's own reasons.
         """
-        blank = blank_activations(self.stage, self.shape, self.arrives, weights.w_q.device)
+        w = weights.w_q
+        blank = blank_activations(self.stage, self.shape, self.arrives, w.device, gradients=w.requires_grad)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self.call(*blank)
+                ask_backward(self.call(*blank), blank)
             except RuntimeError as error:
                 if not any(refusal in str(error) for refusal in _REFUSALS):
                     raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -32,6 +32,31 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, future: torch.Tens
 
 def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     """q · kᵀ [heads, seq_len, seq_len] in float32."""
-    if q.is_cuda:
-        return torch.bmm(q, k.mT, out_dtype=torch.float32)
-    return q.float() @ k.float().mT  # PyTorch has a narrow matmul with a wide output on CUDA only
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad):
+        scores: torch.Tensor = _Scores.apply(q, k)  # type: ignore[no-untyped-call]
+        return scores
+    return _wide(q, k.mT)
+
+
+class _Scores(torch.autograd.Function):
+    """`_wide(q, k.mT)` with the derivative that PyTorch lacks: dS is narrowed first, as in every fused kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        """[heads, seq_len, seq_len] in float32."""
+        ctx.save_for_backward(q, k)
+        return _wide(q, k.mT)
+
+    @staticmethod
+    def backward(ctx: Any, *d_scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """dq and dk, both [heads, seq_len, head_dim]."""
+        q, k = ctx.saved_tensors
+        narrow = d_scores[0].to(q.dtype)
+        return narrow @ k, narrow.mT @ q
+
+
+def _wide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a · b in float32."""
+    if a.is_cuda:
+        return torch.bmm(a, b, out_dtype=torch.float32)
+    return a.float() @ b.float()  # PyTorch has a narrow matmul with a wide output on CUDA only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from variants.inputs import blank_activations
+from variants.inputs import ask_backward, blank_activations
 from variants.variant import Requires, Unsupported, Variant
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ class Fa4(Variant):
             raise Unsupported(f"flash-attn-4 cannot be imported: {_one_line(error)}") from error
         self.attend = flash_attn_func
         try:
-            self.call(*blank_activations(self.stage, self.shape, self.arrives, weights.w_q.device))
+            w = weights.w_q
+            blank = blank_activations(
+                self.stage, self.shape, self.arrives, w.device, gradients=w.requires_grad
+            )
+            ask_backward(self.call(*blank), blank)
         except (AssertionError, NotImplementedError) as error:  # how it refuses
             raise Unsupported(f"flash-attn-4 refuses this shape: {_one_line(error)}") from error
 

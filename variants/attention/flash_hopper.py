@@ -22,6 +22,7 @@ class FlashHopper(Variant):
     stage = "attention"
     name = "flash_hopper"
     requires = Requires(device="cuda", capability=(9, 0), dtypes=("bf16", "fp16"))
+    no_backward = "our kernel is written for the forward alone"
 
     def prepare(self, weights: Weights) -> None:
         """Compile the kernel.

@@ -22,6 +22,7 @@ class FlashPortable(Variant):
     stage = "attention"
     name = "flash_portable"
     requires = Requires(device="cuda", capability=(8, 0), dtypes=("bf16", "fp16"))
+    no_backward = "our kernel is written for the forward alone"
 
     def prepare(self, weights: Weights) -> None:
         """Compile the kernel.

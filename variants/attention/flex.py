@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from variants.compiling import compiled
 from variants.inputs import blank_activations
-from variants.variant import Variant
+from variants.variant import Unsupported, Variant
 
 if TYPE_CHECKING:
     import torch
@@ -25,15 +25,17 @@ class Flex(Variant):
         """Build the block mask, and compile the kernel for it.
 
         Raises:
-            Unsupported: it cannot be compiled here.
+            Unsupported: it cannot be compiled here, or not for gradients.
         """
         from torch.nn.attention.flex_attention import create_block_mask
 
-        seq_len, device = self.shape.seq_len, weights.w_q.device
+        seq_len, device, gradients = self.shape.seq_len, weights.w_q.device, weights.w_q.requires_grad
+        if gradients and device.type == "cpu":
+            raise Unsupported("PyTorch's flex_attention has no backward on a CPU")
         self.mask: Any = None
         if self.shape.causal:
             self.mask = create_block_mask(_is_seen, None, None, seq_len, seq_len, device=str(device))
-        blank = blank_activations(self.stage, self.shape, self.arrives, device)
+        blank = blank_activations(self.stage, self.shape, self.arrives, device, gradients=gradients)
         self.attend = compiled(_attend, *blank, self.mask)
 
     def call(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -12,5 +12,6 @@ class SdpaMath(ForcedSdpa):
     """Slow: matmuls and a softmax with the scores in memory, what PyTorch runs when no fused kernel fits."""
 
     name = "sdpa_math"
+    aside = True
     requires = Requires(device="cuda")
     backend = SDPBackend.MATH

@@ -27,7 +27,8 @@ class Compiled(Fused):
             Unsupported: they cannot be compiled here.
         """
         super().prepare(weights)
-        (x,) = blank_activations(self.stage, self.shape, self.arrives, weights.w_q.device)
+        w = weights.w_q
+        (x,) = blank_activations(self.stage, self.shape, self.arrives, w.device, gradients=w.requires_grad)
         self.project = compiled(_project, x, weights.w_q, weights.w_k, weights.w_v)
 
     def call(self, x: torch.Tensor) -> Projections:

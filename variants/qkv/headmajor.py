@@ -21,7 +21,9 @@ class Headmajor(Variant):
 
     stage = "qkv"
     name = "headmajor"
+    aside = True
     requires = Requires(device="cuda", capability=(8, 0), dtypes=("bf16", "fp16"))
+    no_backward = "our kernel is written for the forward alone"
 
     def prepare(self, weights: Weights) -> None:
         """Lay W_Q, W_K and W_V side by side, [d_model, 3 · d_model], and compile the kernel.

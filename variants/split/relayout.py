@@ -19,6 +19,7 @@ class Relayout(Variant):
     stage = "split"
     name = "relayout"
     requires = Requires(device="cuda", capability=(8, 0))
+    no_backward = "our kernel is written for the forward alone"
 
     def prepare(self, weights: Weights) -> None:
         """Compile the kernel."""

@@ -21,6 +21,7 @@ class TorchCopy(Variant):
     stage = "split"
     name = "torch_copy"
     aside = True
+    no_backward = "it writes into memory that is there already, of which autograd keeps no history"
 
     def prepare(self, weights: Weights) -> None:
         """Allocate Q, K and V."""

@@ -15,6 +15,7 @@ class TorchPermute(Variant):
 
     stage = "split"
     name = "torch_permute"
+    aside = True
 
     def call(self, projected: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Q, K and V, each [batch, n_head, seq_len, head_dim], contiguous: slices of one tensor."""

@@ -38,7 +38,8 @@ class Compiled(Variant):
             layer = FusedSdpa(self.shape)
             layer.prepare(of_layer)
             self.weights.append((layer.w_qkv, layer.w_o))
-        (x,) = blank_activations(self.stage, self.shape, self.arrives, weights.w_q.device)
+        w = weights.w_q
+        (x,) = blank_activations(self.stage, self.shape, self.arrives, w.device, gradients=w.requires_grad)
         self.compute = compiled(_layer, x, *self.weights[0], self.shape.n_head, self.shape.causal)
 
     def call(self, x: torch.Tensor) -> torch.Tensor:

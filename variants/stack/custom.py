@@ -12,4 +12,5 @@ class Custom(Repeated):
     name = "custom"
     aside = True
     requires = Layer.requires
+    no_backward = Layer.no_backward
     layer = Layer

@@ -30,7 +30,8 @@ class Compiled(FusedSdpa):
             Unsupported: it cannot be compiled here.
         """
         super().prepare(weights)
-        (x,) = blank_activations(self.stage, self.shape, self.arrives, weights.w_q.device)
+        w = weights.w_q
+        (x,) = blank_activations(self.stage, self.shape, self.arrives, w.device, gradients=w.requires_grad)
         self.compute = compiled(sublayer, x, self.w_qkv, self.w_o, self.shape.n_head, self.shape.causal)
 
     def call(self, x: torch.Tensor) -> torch.Tensor:

@@ -54,7 +54,8 @@ def fastest_attention(shape: Shape, weights: Weights) -> Variant:
     """The first of the rule's candidates that takes this shape here, prepared."""
     device = weights.w_q.device
     capability = torch.cuda.get_device_capability(device) if device.type == "cuda" else None
-    for candidate in candidates(shape, Machine(device.type, capability)):
+    machine = Machine(device.type, capability)
+    for candidate in candidates(shape, machine, gradients=weights.w_q.requires_grad):
         try:
             candidate.prepare(weights)
         except Unsupported:
@@ -63,9 +64,10 @@ def fastest_attention(shape: Shape, weights: Weights) -> Variant:
     raise AssertionError("SDPA takes every shape")
 
 
-def candidates(shape: Shape, machine: Machine) -> Iterator[Variant]:
-    """What this machine may run in this dtype, the fastest first."""
+def candidates(shape: Shape, machine: Machine, *, gradients: bool = False) -> Iterator[Variant]:
+    """What this machine may run in this dtype, the fastest first; for gradients what has some."""
     ours = [FlashHopper, *([FlashPortable] if shape.head_dim <= PORTABLE_WINS_TO else [])]
     for variant in (*ours, Sdpa):
-        if not (variant.requires.missing(machine) or variant.requires.refuses(shape.dtype)):
+        left_out = variant.requires.missing(machine) or variant.requires.refuses(shape.dtype)
+        if not (left_out or (gradients and variant.no_backward)):
             yield variant(shape)

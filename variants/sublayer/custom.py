@@ -23,6 +23,7 @@ class Custom(Variant):
     stage = "sublayer"
     name = "custom"
     requires = Requires(device="cuda", capability=(8, 0), dtypes=("bf16", "fp16"))
+    no_backward = "our attention kernels are written for the forward alone"
 
     def prepare(self, weights: Weights) -> None:
         """Lay W_Q, W_K and W_V side by side, [d_model, 3 · d_model], and compile the attention.

@@ -20,7 +20,7 @@ class NnMultiheadAttention(Variant):
     name = "nn_multihead_attention"
 
     def prepare(self, weights: Weights) -> None:
-        """Build the module without biases, in eval mode, and copy the weights into it.
+        """Build the module without biases, in eval mode, with these weights.
 
         The module multiplies from the other side, y = x · Wᵀ, so each weight is transposed.
         """
@@ -28,9 +28,10 @@ class NnMultiheadAttention(Variant):
         self.module = torch.nn.MultiheadAttention(
             width, self.shape.n_head, bias=False, batch_first=True, device=like.device, dtype=like.dtype
         ).eval()
-        with torch.no_grad():
-            self.module.in_proj_weight.copy_(torch.cat((weights.w_q, weights.w_k, weights.w_v), dim=1).T)
-            self.module.out_proj.weight.copy_(weights.w_o.T)
+        # In the places of its parameters, not copied into them, which would cut gradients off from the weights.
+        projections = torch.cat((weights.w_q, weights.w_k, weights.w_v), dim=1)
+        _put(self.module, "in_proj_weight", projections.T.contiguous())
+        _put(self.module.out_proj, "weight", weights.w_o.T.contiguous())
         # `is_causal` is only a hint: the module wants the mask as well. A boolean one, True where a key must not be
         # seen, it would turn into numbers on every call.
         self.mask: torch.Tensor | None = None
@@ -42,3 +43,9 @@ class NnMultiheadAttention(Variant):
         y: torch.Tensor
         y, _ = self.module(x, x, x, need_weights=False, attn_mask=self.mask, is_causal=self.shape.causal)
         return y
+
+
+def _put(module: torch.nn.Module, name: str, weight: torch.Tensor) -> None:
+    """A tensor where the module had a parameter."""
+    delattr(module, name)
+    setattr(module, name, weight)

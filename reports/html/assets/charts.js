@@ -28,9 +28,9 @@ function fitted(chart, room) {
 
 function rowsOf(chart) {
   if (!chart.choices.length) return chart.rows;
-  const wanted = (name) => document.getElementById(`${chart.key}-${name}`).value;
+  const wanted = (name) => document.getElementById(`${chart.key}-${name}`)?.value;
   const chosen = chart.choices.find((one) => one.shape === wanted("shape") && one.mode === wanted("mode"));
-  return (chosen?.strips ?? []).flatMap(({ variant, replicate, estimate, percent }) =>
+  return chosen?.rows ?? (chosen?.strips ?? []).flatMap(({ variant, replicate, estimate, percent }) =>
     percent.map((off, place) => ({
       ...{ variant, replicate, estimate, percent: off, place: `${place + 1} of ${percent.length}` },
       told: `${off > 0 ? "+" : ""}${off.toPrecision(3)} %`,

@@ -16,6 +16,7 @@ from reports.html.charts.chart import (
     highlight,
     label_px,
     named,
+    one_by_one,
     rows_chart,
     spec_of,
     told,
@@ -48,6 +49,7 @@ def calls_chart(calls: Sequence[CallParts], variants: Sequence[str]) -> Chart | 
     cases = list({call.row.record.case.group: call.row.record.case for call in calls}.values())
     rows = [row for call in calls for row in _rows(call, cases)]
     panels = list(dict.fromkeys(row["panel"] for row in rows))
+    choices = one_by_one(rows, panels)
     order = [name for name in variants if any(row["variant"] == name for row in rows)]
     return Chart(
         title="Where a call from Python spends its time",
@@ -59,8 +61,9 @@ def calls_chart(calls: Sequence[CallParts], variants: Sequence[str]) -> Chart | 
         spoken=f"Shares of kernels, gaps and launches in the eager time of {len(order)} variants at "
         f"{len(panels)} shapes. {_spoken(calls)}",
         spec=spec_of(_drawn(order, parts, panels)),
-        rows=rows,
-        panels=len(panels),
+        rows=[] if choices else rows,
+        panels=1 if choices else len(panels),
+        choices=choices,
         panel_px=230,
         labels_px=label_px(order) + 12,
     )

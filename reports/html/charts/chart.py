@@ -29,6 +29,9 @@ TAKEN = (
 ROWS = "rows"
 """The name under which every specification looks for its data: the page brings it, so that it can be exchanged."""
 
+MOST_PANELS = 24
+"""More shapes than this are looked at one by one."""
+
 INK = "currentColor"
 """The page's own text colour, whatever the theme and on paper."""
 
@@ -74,7 +77,8 @@ class Chart:
 
     `title` says what is drawn, `caption` how to read it, `spoken` what somebody hears who does not see it.
     `panels` counts its panels, `panel_px` is the least width of one, `labels_px` what stands left of the first:
-    the page lays out as many side by side as it has room for. `samples` are rows that the page makes of a choice.
+    the page lays out as many side by side as it has room for. With `choices` the reader picks one, by its `shape` and
+    where it has one its `mode`; it brings its own `rows`, or `strips` of samples that the page makes rows of.
     """
 
     title: str
@@ -100,13 +104,21 @@ def label_px(names: Iterable[str]) -> int:
 
 
 def decades(values: Iterable[float | None]) -> list[float]:
-    """Ticks of a logarithmic axis over these values: powers of ten, and between them 2 and 5 where they are few."""
+    """Ticks of a logarithmic axis over these values: powers of ten, and the fewer of them the more between."""
     known = [one for one in values if one is not None and one > 0]
     if not known:
         return []
+    spanned = max(known) / min(known)
+    steps = range(1, 10) if spanned < 5 else (1, 2, 5) if spanned < 500 else (1,)
     powers = range(math.floor(math.log10(min(known))), math.ceil(math.log10(max(known))) + 1)
-    steps = (1, 2, 5) if len(powers) <= 3 else (1,)
     return [step * 10.0**power for power in powers for step in steps]
+
+
+def one_by_one(rows: Sequence[dict[str, Any]], panels: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of each panel as a choice, where there are more panels than anybody looks through; else none."""
+    if len(panels) <= MOST_PANELS:
+        return []
+    return [{"shape": panel, "rows": [row for row in rows if row["panel"] == panel]} for panel in panels]
 
 
 def rows_chart() -> alt.Chart:

@@ -1,4 +1,7 @@
-"""Variants against head_dim, four figures of the tensor cores in four panels: what padding does, and what it hides."""
+"""Variants against head_dim, four figures of the tensor cores in four panels: what padding does, and what it hides.
+
+Where more values were swept than a table has room for, each panel has a line for each variant: there is the cliff.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ import altair as alt
 
 from reports import units
 from reports.html.charts.chart import INK, Chart, highlight, label_px, named, rows_chart, spec_of, told
+from reports.html.charts.sweeps import sweep_chart
+from reports.pivot_grids import FINE
 from reports.text import MISSING, plain
+from results.tensor_use import ACTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +39,8 @@ def heads_chart(table: PivotTable, where: str = "") -> Chart | None:
     ]
     if len(known) < 2 or len(table.values) < 2:
         return None
+    if len(table.values) > FINE:
+        return sweep_chart(table, [row for row in rows if row["figure"] in known], known, where)
     return Chart(
         title="What the tensor cores do, by head_dim" + (f": {where}" if where else ""),
         caption=(
@@ -72,32 +80,40 @@ def _drawn(variants: Sequence[str], values: Sequence[str], figures: Sequence[str
 
 
 def _rows(value: Value, cell: Cell) -> Iterator[dict[str, Any]]:
-    use, row = cell.use, cell.row
-    issued, active = use.issued_ratio, use.tensor_active_percent
-    figures = (
-        ("datasheet_fraction", use.datasheet_fraction, units.percent(use.datasheet_fraction)),
-        (
-            "tensor_active_percent",
-            None if active is None else active / 100,
-            units.percent(active and active / 100),
-        ),
+    """A row for each figure: its `share` of what is best, its `height` as a number, percent or a ratio, its text."""
+    use = cell.use
+    active, issued = use.tensor_active_percent, use.issued_ratio
+    useful, rate = use.datasheet_fraction, use.rate_while_active
+    told = (
+        ("datasheet_fraction", useful, _percent(useful), units.percent(useful)),
+        (ACTIVE, _share(active), active, units.percent(_share(active))),
         (
             "issued_ratio",
             1 / issued if issued else None,
+            issued,
             MISSING if issued is None else f"{issued:.2f}",
         ),
-        ("rate_while_active", use.rate_while_active, units.percent(use.rate_while_active)),
+        ("rate_while_active", rate, _percent(rate), units.percent(rate)),
     )
-    for title, (name, share, text) in zip(FIGURES, figures, strict=True):
+    for title, (name, share, height, text) in zip(FIGURES, told, strict=True):
         yield {
-            "variant": named(row.variant),
+            "variant": named(cell.row.variant),
             "value": plain(value),
             "figure": title,
             "share": share,
+            "height": height,
             "text": text.replace(" ", "\u202f"),
             "told": text,
             "reason": plain(use.missing.get(name, "measured")),
         }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
 
 
 def _shade(rows: Sequence[dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from reports.html.charts.chart import (
     followed,
     highlight,
     named,
+    one_by_one,
     rows_chart,
     shape_of,
     spec_of,
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from reports.series.rates import RateChart, RatePoint
 
 
+MOST_TICKS = 8
+"""So many values of x are each a tick."""
+
+
 def rates_chart(charts: Sequence[RateChart], variants: Sequence[str]) -> Chart | None:
     """One stage's, `variants` in the order of its colours; None where it has no useful rate, or but one x."""
     titles = {chart.title: _panel(chart, charts) for chart in charts}
@@ -37,6 +42,7 @@ def rates_chart(charts: Sequence[RateChart], variants: Sequence[str]) -> Chart |
     rows = [_row(point, titles[chart.title], what, scale) for chart in charts for point in chart.points]
     if len({row["x"] for row in rows}) < 2:
         return None
+    choices = one_by_one(rows, list(dict.fromkeys(titles.values())))
     x = "tokens a call (batch × seq_len)" if charts[0].x == "tokens" else "seq_len, tokens"
     return Chart(
         title=f"{'' if what == 'B' else 'Useful '}{scale.unit} against {charts[0].x}",
@@ -44,8 +50,9 @@ def rates_chart(charts: Sequence[RateChart], variants: Sequence[str]) -> Chart |
         spoken=f"Useful rate of {len(variants)} variants against {x}, {len(charts)} panels. "
         "The table of all times has the numbers.",
         spec=spec_of(_drawn(variants, x, list(dict.fromkeys(titles.values())), rows, scale.unit)),
-        rows=rows,
-        panels=len(charts),
+        rows=[] if choices else rows,
+        panels=1 if choices else len(charts),
+        choices=choices,
         panel_px=230,
         labels_px=56,
     )
@@ -55,7 +62,10 @@ def _drawn(
     variants: Sequence[str], x: str, panels: Sequence[str], rows: Sequence[dict[str, Any]], unit: str
 ) -> alt.FacetChart:
     counts = sorted({row["x"] for row in rows})
-    ticks = alt.Axis(format=",", values=counts) if len(counts) <= 3 else alt.Axis(format="~s", tickCount=4)
+    few = len(counts) <= MOST_TICKS
+    ticks = (
+        alt.Axis(format=",", values=counts, labelOverlap=True) if few else alt.Axis(format="~s", tickCount=4)
+    )
     base = rows_chart().encode(
         x=alt.X("x:Q", scale=alt.Scale(type="log", nice=False, padding=22), title=x, axis=ticks),
         color=colour_of(variants),
@@ -86,7 +96,7 @@ def _drawn(
 def _panel(chart: RateChart, among: Sequence[RateChart]) -> str:
     """What of its title tells a panel from the others."""
     common = set.intersection(*(set(one.title) for one in among))
-    return ", ".join(part for part in chart.title if part not in common) or " ".join(chart.title[1:])
+    return ", ".join(part for part in chart.title if part not in common) or ", ".join(chart.title[1:])
 
 
 def _row(point: RatePoint, panel: str, what: str, scale: units.Scale) -> dict[str, Any]:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from reports.series.speedups import GroupSpeedups, Speedup
     from results.schema import Case
 
-ROW_PX = 6
-"""What a shape takes of a variant's row."""
+ROW_PX, MOST_PX = 6, 110
+"""What a shape takes of a variant's row, and what all shapes take at most."""
 
 
 def speedups_chart(groups: Sequence[GroupSpeedups]) -> Chart | None:
@@ -95,7 +95,7 @@ def _drawn(
         .encode(x="low:Q", x2="high:Q", color=colour)
     )
     one = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=INK, opacity=0.5).encode(x=alt.datum(1))
-    height = max(26, ROW_PX * shapes + 8) * len(order)
+    height = min(MOST_PX, max(26, ROW_PX * shapes + 8)) * len(order)
     return alt.layer(one, lines, marks).properties(width="container", height=height).add_params(highlight())
 
 

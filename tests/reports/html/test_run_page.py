@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from reports.html.run_page import run_page
 from results.store import read
-from tests.reports import runs
+from tests.reports import runs, sweeps
 from tests.reports.html import pages
 from tests.reports.html.test_markup import Parsed
+from tests.results import builders
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +203,55 @@ def test_charts_hold_the_numbers_that_the_series_have(recorded):
     samples = chart_of(recorded, "stage-0-qkv-samples")
     assert {one["mode"] for one in samples["choices"]} == {"isolated", "eager", "graph"}
     assert len(samples["choices"]) == 9
+
+
+def test_a_stage_that_moves_bytes_a_stack_and_a_backward_pass_have_their_own_sections():
+    trials = [
+        builders.trial(
+            builders.case(name, stage=stage, **case), n, median_s=time_s * case.get("batch", 1), **work
+        )
+        for stage, work, cases in (
+            ("split", {"useful_flops": 0}, ({"batch": 1}, {"batch": 8})),
+            ("stack", {}, ({"n_layer": 2}, {"n_layer": 4})),
+            ("qkv", {}, ({"direction": "backward"},)),
+        )
+        for case in cases
+        for name, time_s in (("per_head", 2e-4), ("other", 1e-4))
+        for n in range(3)
+    ]
+    page = run_page(runs.run(trials))
+    assert [line for line in outline(page) if line.startswith("h2")][1:4] == [
+        *("h2 split forward", "h2 stack forward", "h2 qkv backward")
+    ]
+    assert "h3 GB/s against tokens" in outline(page)
+    calls = chart_of(page, "stage-1-stack-calls")
+    assert {one["panel"] for one in calls["rows"]} == {"n_layer 2", "n_layer 4"}
+
+
+def test_more_shapes_than_anybody_looks_through_are_looked_at_one_by_one():
+    page = run_page(sweeps.sweep(range(16, 257, 8), ("padding", "other")))
+    calls = chart_of(page, "stage-0-attention-calls")
+    assert (calls["rows"], calls["panels"], len(calls["choices"])) == ([], 1, 31)
+    assert {one["panel"] for one in calls["choices"][3]["rows"]} == {calls["choices"][3]["shape"]}
+
+
+def test_a_fine_sweep_of_head_dim_is_drawn_as_lines():
+    page = run_page(sweeps.sweep(range(16, 257, 8)))
+    heads = chart_of(page, "stage-0-attention-heads-0")
+    issued = [(one["x"], one["height"]) for one in heads["rows"] if one["figure"] == "issued ÷ useful"]
+    assert issued[:7] == [(x, pytest.approx(64 / x)) for x in (16, 24, 32, 40, 48, 56, 64)]
+    assert issued[7] == (72, pytest.approx(128 / 72))
+
+
+def test_shapes_without_their_baseline_are_counted_and_not_mixed_in():
+    trials = [
+        *runs.gpu_trials(runs.QKV, batch=1),
+        *runs.gpu_trials({"fused": 1e-4, "fused_qkv": 1.1e-4}, batch=8),
+    ]
+    page = run_page(runs.run(trials))
+    chart = chart_of(page, "stage-0-qkv-speedups")
+    assert {one["shape"].split(",")[0] for one in chart["rows"]} == {"batch 1"}
+    assert "Left out: 1 shape without a time of the baseline." in page
 
 
 WORDS = st.text(min_size=1, max_size=30)

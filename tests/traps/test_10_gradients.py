@@ -1,0 +1,178 @@
+"""Backward and step: gradients that are wrong though the output is right, and modes that would spoil a neighbour."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+
+from harness.directed import direct
+from results.schema import Outcome
+from variants.inputs import make_inputs
+from variants.reference import reference
+from variants.registry import discover
+from variants.shape import Shape
+
+from .groups import CPU, Right, ScriptedTimer, measured
+
+SHAPE = Shape(batch=2, seq_len=16, d_model=48, n_head=3)
+WRONG = discover([Path(__file__).parents[1] / "wrong_gradients.py"]).variants
+MISSING = "autograd must find the way through `call`, and through `prepare` to what it keeps in attributes"
+SAID = {
+    "attention": {
+        "wrong_detaches_values": f"before timing: gives no dV: {MISSING}",
+        "wrong_detaches_its_output": "no gradient leads back from its output: `call` must not detach it, or",
+        "wrong_scales_queries": "before timing: worst row off by 5 % (limit 0.004 %), whole tensor off by",
+        "wrong_forgets_the_mask_backwards": "before timing: worst row off by",
+        "wrong_loses_a_row": "before timing: worst row off by 100 %",
+    },
+    "qkv": {
+        "wrong_learns_nothing": "before timing: worst row off by 100 %",
+        "wrong_detaches_a_weight": f"before timing: gives no dW_K: {MISSING}",
+        "wrong_cuts_its_weights_off": f"before timing: gives no dW_Q, dW_K, dW_V: {MISSING}",
+        "wrong_copies_a_weight": "learns 9,216 elements where the stage's weights have 6,912: adding the gradients",
+        "wrong_stale_gradient": "after timing: worst row off by",
+    },
+}
+WORST = {
+    "wrong_scales_queries": "dQ",
+    "wrong_forgets_the_mask_backwards": "dK",
+    "wrong_loses_a_row": "dV",
+    "wrong_learns_nothing": "dW_V",
+    "wrong_stale_gradient": "dX",
+}
+
+
+@pytest.mark.parametrize("direction", ["backward", "step"])
+@pytest.mark.parametrize("stage", SAID)
+def test_a_wrong_gradient_is_incorrect_and_no_speed_is_shown(stage, direction):
+    """A naive tool checks the output, which is right, and ranks the backward that computes least as the fastest."""
+    right = {"attention": "sdpa", "qkv": "fused"}[stage]
+    trials = measured(
+        *(WRONG[stage, name] for name in (*SAID[stage], right)), shape=SHAPE, direction=direction
+    )
+    for name, said in SAID[stage].items():
+        trial = trials[name]
+        assert (trial.outcome, trial.timings) == (Outcome.INCORRECT, {}), name
+        assert trial.reason.startswith(said), f"{name}: {trial.reason}"
+        if name in WORST:
+            assert trial.reason.endswith(f"of its gradients {WORST[name]} is the worst"), trial.reason
+    assert trials[right].outcome is Outcome.OK, trials[right].reason
+    assert trials[right].timings["eager"].used_s
+
+
+@pytest.mark.parametrize("stage", SAID)
+def test_forward_all_of_them_are_right(stage):
+    """What is wrong of them shows nowhere but in the gradients."""
+    trials = measured(*(WRONG[stage, name] for name in SAID[stage]), shape=SHAPE)
+    assert {trial.outcome for trial in trials.values()} == {Outcome.OK}
+
+
+def test_a_check_of_the_whole_tensor_alone_would_let_a_lost_row_pass():
+    """In bf16, of many rows: dV of the last token is the smallest of all, for one query alone looks at it."""
+    shape = Shape(batch=4, seq_len=128, d_model=48, n_head=3, dtype="bf16")
+    inputs = make_inputs("attention", shape, 0, CPU, "backward")
+    from harness.directed import expect
+    from harness.verification import checks
+
+    directed = direct("backward", WRONG["attention", "wrong_loses_a_row"], shape, inputs)
+    expected = expect("backward", "attention", shape, inputs)
+    (check,) = checks(directed.found(directed.timed()), expected, shape, "before")
+    assert not check.passed
+    assert check.worst_row_error == pytest.approx(1)
+    assert check.relative_error < 0.05
+
+
+def test_the_gradient_of_the_output_is_random():
+    """A naive tool calls `.sum().backward()`: of a softmax, whose rows sum to one, ones would be easy."""
+    inputs = make_inputs("qkv", SHAPE, 0, CPU, "backward")
+    for d in inputs.output_gradients:
+        assert d.std() == pytest.approx(1, rel=0.2)
+        assert (d == 0).double().mean() < 1e-3
+
+
+class ChangesItsInput(Right):
+    """In place, on what gradients are wanted of."""
+
+    name = "changes_its_input"
+
+    def call(self, q, k, v):
+        return super().call(q.mul_(2), k, v)
+
+
+class Witness(Right):
+    """Notes the mode in which it is called."""
+
+    name = "witness"
+    noted: ClassVar[set[tuple[bool, bool, bool]]] = set()
+
+    def call(self, q, k, v):
+        self.noted.add((torch.is_grad_enabled(), torch.is_inference_mode_enabled(), q.requires_grad))
+        return super().call(q, k, v)
+
+
+@pytest.mark.parametrize("direction", ["backward", "step"])
+def test_an_in_place_op_on_an_input_fails_and_its_neighbour_is_right(direction):
+    trials = measured(ChangesItsInput, Right, timer=ScriptedTimer(), seconds=5, direction=direction)
+    assert trials["changes_its_input"].outcome is Outcome.CRASHED
+    assert "in-place operation" in trials["changes_its_input"].reason
+    assert trials["right"].outcome is Outcome.OK, trials["right"].reason
+
+
+@pytest.mark.parametrize(
+    ("direction", "noted"),
+    [("forward", (False, True, False)), ("backward", (True, False, True)), ("step", (True, False, True))],
+)
+def test_gradients_are_recorded_where_they_are_wanted_and_nowhere_else(direction, noted):
+    """A naive tool times the forward with autograd's records, or leaves them on for the next case."""
+    Witness.noted.clear()
+    with torch.inference_mode():
+        trials = measured(Witness, timer=ScriptedTimer(), seconds=5, direction=direction)
+        assert torch.is_inference_mode_enabled()
+    assert trials["witness"].outcome is Outcome.OK, trials["witness"].reason
+    assert Witness.noted == {noted}
+    assert not torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()
+
+
+class CountsForwards(Right):
+    """Notes how often it is called."""
+
+    name = "counts_forwards"
+    calls = 0
+
+    def call(self, q, k, v):
+        type(self).calls += 1
+        return super().call(q, k, v)
+
+
+def test_the_forward_is_timed_in_a_step_and_not_in_a_backward():
+    """A naive tool calls forward and backward, and subtracts a forward that was measured elsewhere."""
+    calls = {}
+    for direction in ("backward", "step"):
+        inputs = make_inputs("attention", SHAPE, 0, CPU, direction)
+        directed = direct(direction, CountsForwards, SHAPE, inputs)
+        before = CountsForwards.calls
+        for _ in range(5):
+            directed.timed()
+        calls[direction] = CountsForwards.calls - before
+    assert calls == {"backward": 0, "step": 5}
+    assert torch.allclose(directed.timed()[0].double(), reference("attention", SHAPE, inputs)[0], atol=1e-5)
+
+
+def test_work_and_least_bytes_are_those_of_the_direction():
+    trials = {
+        direction: measured(Right, shape=SHAPE, direction=direction)["right"]
+        for direction in ("forward", "backward", "step")
+    }
+    forward = trials["forward"].useful_flops
+    assert [trial.useful_flops for trial in trials.values()] == [forward, 2 * forward, 3 * forward]
+    activation = 2 * 16 * 48 * 4
+    # Q, K, V → O; Q, K, V, dO → dQ, dK, dV; both.
+    assert [trial.least_bytes for trial in trials.values()] == [
+        4 * activation,
+        7 * activation,
+        8 * activation,
+    ]
