@@ -37,7 +37,9 @@ class Stage:
     activations_out: int
     strided: str | None = None
     deep: bool = False
-ot
+    one_model: bool = False
+    gradients: tuple[str, ...] = ()
+
     def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
         """The algorithm's FLOPs in this direction."""
         return USEFUL[direction] * self.flops(shape)
@@ -80,7 +82,9 @@ STAGES = {
             parameters=work.no_parameters,
             activations_in=3,
             activations_out=3,
-ot        ),
+            one_model=True,
+            gradients=("dQKV",),
+        ),
         Stage(
             name="attention",
             summary="step 4: softmax(Q · Kᵀ / √head_dim + mask) · V for every head",
@@ -127,6 +131,8 @@ ot        ),
             activations_in=1,
             activations_out=1,
             deep=True,
-ot        ),
+            one_model=True,
+            gradients=("dX", "dW_Q", "dW_K", "dW_V", "dW_O"),
+        ),
     )
 }
