@@ -27,7 +27,7 @@ def show(
 
     A side is a run, a folder of runs or a reference, by any name that `results.store.locate` knows. `across` names
     the keys that may differ; `formats` holds at most one name of
-    `reports.verdict_export.WRITERS`; with `html` a page goes into that file, and nothing is printed.
+    `reports.verdict_export.WRITERS`; with `html` a page goes into that file instead.
 
     Raises:
         UsageError: a side cannot be read, a key is unknown, two formats were asked for, or the file cannot be written.

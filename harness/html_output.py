@@ -20,7 +20,7 @@ NEEDS = "altair and vl-convert-python"
 
 
 def write_run(run: Run, path: Path) -> None:
-    """Write the run's page to `path`; a file that is there is replaced.
+    """Write the run's page to `path`, where a file is replaced, and say so.
 
     Raises:
         UsageError: what draws the charts is not installed, or the file cannot be written.
@@ -72,7 +72,11 @@ def _libraries() -> Iterator[None]:
 
 
 def _write(page: str, path: Path) -> None:
+    from reports import units
+    from reports.text import plain
+
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--html {path} cannot be written: {error.strerror or error}") from error
+    print(f"{plain(path)}: {units.size(path.stat().st_size)}, for any browser")

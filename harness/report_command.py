@@ -29,9 +29,8 @@ def show(
 ) -> None:
     """Print what is stored at `where`; `formats` holds at most one name of `reports.export.WRITERS`.
 
-    With `parquet` the run's frame goes into that file instead, with `html` its page, and nothing is printed. With `by`
-    the run is pivoted (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the
-    datasheet's by default).
+    With `parquet` the run's frame goes into that file instead, with `html` its page. With `by` the run is pivoted
+    (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the datasheet's by default).
 
     Raises:
         UsageError: there is no such run, it cannot be read or has no such form, two formats were asked for, the

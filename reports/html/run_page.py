@@ -10,6 +10,7 @@ from reports.answers import answers
 from reports.headline import certainty, doubts, failures, header, notices
 from reports.html.about import add_machine, add_records
 from reports.html.charts.conditions import conditions_chart
+from reports.html.charts.speedups import overview_chart
 from reports.html.embedded import raw_records
 from reports.html.markup import element
 from reports.html.page import Page
@@ -19,6 +20,7 @@ from reports.html.tables import table
 from reports.html.times import missing_table, times_table
 from reports.machine import machine
 from reports.series.conditions import conditions
+from reports.series.speedups import speedups
 from reports.text import plain
 from results.words import counted
 
@@ -35,7 +37,7 @@ def run_page(run: Run) -> str:
     report = content.from_run(run)
     name, *_ = machine(report.manifest.environment)
     page = Page(f"Which layout of multi-head attention does the {name} like?", _lead(report))
-    _add_answers(page, report)
+    _add_answers(page, report, run)
     add_stages(page, report, run)
     _add_times(page, report)
     _add_conditions(page, run)
@@ -62,7 +64,7 @@ def _lead(report: Report) -> tuple[str, ...]:
     )
 
 
-def _add_answers(page: Page, report: Report) -> None:
+def _add_answers(page: Page, report: Report, run: Run) -> None:
     keys = {(plain(stage.name), plain(stage.direction)): stage.key for stage in stages_of(report)}
     cards = [_card(one, keys.get((one.stage, one.direction))) for one in answers(report)]
     doubt = certainty(report)
@@ -72,6 +74,7 @@ def _add_answers(page: Page, report: Report) -> None:
         "The answer",
         element("div", *(element("p", one) for one in warned), class_="notice") if warned else None,
         element("div", *cards, class_="cards") if cards else element("p", "Nothing has a time."),
+        page.figure("overview", overview_chart(speedups(report, run))),
     )
 
 

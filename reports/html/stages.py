@@ -13,6 +13,7 @@ from reports.columns import telling
 from reports.html.charts.calls import calls_chart
 from reports.html.charts.chart import named
 from reports.html.charts.heads import heads_chart
+from reports.html.charts.memory import memory_chart
 from reports.html.charts.rates import rates_chart
 from reports.html.charts.roofline import roofline_chart
 from reports.html.charts.samples import samples_chart
@@ -108,6 +109,7 @@ class _Series:
         for of in self.rooflines:
             yield page.figure(f"{key}-roofline-{plain(of.dtype)}", roofline_chart(of, stage.has, names))
         rows = [row for row in self.report.rows if stage.has(row.record.case)]
+        yield page.figure(f"{key}-memory", memory_chart(rows, names))
         own = [strip for strip in self.strips if stage.has(strip.case)]
         yield page.figure(f"{key}-samples", samples_chart(rows, own))
 

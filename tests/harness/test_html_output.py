@@ -32,17 +32,18 @@ def titles(path):
     return re.findall(r"<h1>(.*?)</h1>", path.read_text(encoding="utf-8"))
 
 
-def test_a_run_becomes_one_page_and_nothing_is_printed(run, tmp_path, capsys):
+def test_a_run_becomes_one_page_and_one_line_says_so(run, tmp_path, capsys):
     show(str(run), [], html=tmp_path / "out.html")
     assert titles(tmp_path / "out.html") == [
         "Which layout of multi-head attention does the NVIDIA H200 like?"
     ]
-    assert capsys.readouterr().out == ""
+    assert re.fullmatch(r".*/out\.html: \d+ KiB, for any browser\n", capsys.readouterr().out)
 
 
 def test_a_reference_is_opened_in_one_command_without_a_gpu(tmp_path):
     done = headbench("report", "nvidia-h200/default", "--html", tmp_path / "h200.html", cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r".*/h200\.html: 1\.\d+ MiB, for any browser\n", done.stdout)
     assert 1_000_000 < (tmp_path / "h200.html").stat().st_size < 3_000_000
 
 
@@ -71,7 +72,7 @@ def test_several_runs_are_held_against_the_first(run, tmp_path):
 def test_compare_writes_the_page_that_it_would_print(run, tmp_path, capsys):
     assert compare_command.show(str(run), str(run), [], [], tmp_path / "out.html") == 0
     assert titles(tmp_path / "out.html") == [f"{run.name} against {run.name}"]
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out.count("\n") == 1
 
 
 def test_what_does_not_go_together_is_refused(run, tmp_path):

@@ -46,12 +46,14 @@ def forest_chart(of: Comparisons) -> Chart | None:
         title=f"{plain(of.head)} against {plain(of.base)}",
         caption=f"Head's time ÷ base's: right of 1 the head is slower. The line is the interval that decides.{more}",
         spoken=f"Ratios of {len(drawn)} comparisons with their intervals; the table of verdicts has the numbers.",
-        spec=spec_of(_drawn([_label(row, titles) for row in drawn])),
+        spec=spec_of(
+            _drawn([_label(row, titles) for row in drawn], bounded=any(row.low is not None for row in drawn))
+        ),
         rows=[_row(row, titles) for row in drawn],
     )
 
 
-def _drawn(order: Sequence[str]) -> alt.LayerChart | alt.FacetChart:
+def _drawn(order: Sequence[str], *, bounded: bool) -> alt.LayerChart | alt.FacetChart:
     names = list(SIGNS)
     colours, shapes = ([SIGNS[name][part] for name in names] for part in (0, 1))
     y = alt.Y(
@@ -80,7 +82,8 @@ def _drawn(order: Sequence[str]) -> alt.LayerChart | alt.FacetChart:
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=names, range=shapes), title=None),
         tooltip=told(case="row", verdict="verdict", change="told", interval="interval", counted="count"),
     )
-    return alt.layer(one, lines, signs).properties(width="container", height=ROW_PX * len(order) + 10)
+    layers = [one, *([lines] if bounded else []), signs]
+    return alt.layer(*layers).properties(width="container", height=ROW_PX * len(order) + 10)
 
 
 def _label(row: Comparison, titles: dict[str, str]) -> str:

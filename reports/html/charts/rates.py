@@ -85,8 +85,9 @@ def _drawn(
         shape=shape_of(variants),
         tooltip=told(variant="variant", shape="shape", rate="told", time="time", interval="interval"),
     )
+    intervals = [band, whisker] if any(row["low"] is not None for row in rows) else []
     return (
-        alt.layer(band, whisker, line, sign)
+        alt.layer(*intervals, line, sign)
         .properties(height=230)
         .facet(facet=alt.Facet("panel:N", sort=list(panels), title=None), columns=4)
         .add_params(highlight())

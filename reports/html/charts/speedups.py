@@ -1,4 +1,4 @@
-"""A stage's variants, each with a point per shape: how many times as fast as its baseline it is."""
+"""How many times as fast as its baseline each variant is, a dot per shape; and of all stages the fastest alone."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from reports import units
-from reports.columns import case_title, telling
-from reports.html.charts.chart import (
-    INK,
-    Chart,
-    colour_of,
-    followed,
-    highlight,
-    named,
-    rows_chart,
-    shape_of,
-    spec_of,
-    told,
-)
-from reports.text import listing
+from reports.columns import case_title
+from reports.html.charts.chart import Chart, named, spec_of, told
+from reports.html.charts.dots import dots, sign_of
+from reports.text import listing, plain
 from results.words import counted
 
 if TYPE_CHECKING:
@@ -31,8 +19,7 @@ if TYPE_CHECKING:
     from reports.series.speedups import GroupSpeedups, Speedup
     from results.schema import Case
 
-ROW_PX, MOST_PX = 6, 110
-"""What a shape takes of a variant's row, and what all shapes take at most."""
+HOW = "its line is the ratio's 95 % interval, paired by replicate. Right of 1 is faster."
 
 
 def speedups_chart(groups: Sequence[GroupSpeedups]) -> Chart | None:
@@ -42,61 +29,55 @@ def speedups_chart(groups: Sequence[GroupSpeedups]) -> Chart | None:
     """
     if not groups:
         return None
-    without = sum(not group.over_baseline for group in groups)
-    groups = [group for group in groups if group.over_baseline] or groups
-    without = without if groups[0].over_baseline else 0
+    kept = [group for group in groups if group.over_baseline] or groups
+    without = len(groups) - len(kept)
     left_out = f" Left out: {counted(without, 'shape')} without a time of the baseline." if without else ""
-    cases = [group.case for group in groups]
-    sign = _sign(cases)
-    points = [_row(point, place, sign) for place, group in enumerate(groups) for point in group.points]
+    sign = sign_of([group.case for group in kept])
+    points = [_row(point, place, sign) for place, group in enumerate(kept) for point in group.points]
     order = _order(points)
-    baselines = listing(tuple(dict.fromkeys(group.points[0].against.variant for group in groups)))
-    against = baselines if groups[0].over_baseline else "the fastest"
+    baselines = listing(tuple(dict.fromkeys(group.points[0].against.variant for group in kept)))
+    against = baselines if kept[0].over_baseline else "the fastest"
+    tooltip = told(variant="variant", shape="shape", speed="told", interval="interval")
+    drawn = dots(points, order, f"times as fast as {against}", tooltip, reference=1)
     return Chart(
         title=f"Speed, as a multiple of {against}'s",
-        caption="A point per shape; its line is the ratio's 95 % interval, paired by replicate. Right of 1 is faster."
-        + left_out,
-        spoken=f"{len(order)} variants by their speed against {against} in {len(groups)} shapes; "
+        caption=f"A dot per shape; {HOW}{left_out}",
+        spoken=f"{len(order)} variants by their speed against {against} in {len(kept)} shapes; "
         f"on average {order[0]} is the fastest. The table of all times has the numbers.",
-        spec=spec_of(_drawn(order, len(groups), against, list(dict.fromkeys(one["sign"] for one in points)))),
+        spec=spec_of(drawn),
         rows=points,
     )
 
 
-def _drawn(
-    order: Sequence[str], shapes: int, against: str, signs: Sequence[str]
-) -> alt.LayerChart | alt.FacetChart:
-    x = alt.X(
-        "value:Q",
-        scale=alt.Scale(type="log", nice=False, padding=12),
-        title=f"times as fast as {against}",
-        axis=alt.Axis(format="~g", tickCount=6),
+def overview_chart(groups: Sequence[GroupSpeedups]) -> Chart | None:
+    """The fastest of each shape over its baseline, a row per stage; None of fewer than two stages with a baseline."""
+    found: dict[tuple[str, str], list[GroupSpeedups]] = {}
+    for group in groups:
+        if group.over_baseline:
+            found.setdefault((group.case.stage, group.case.direction), []).append(group)
+    if len(found) < 2:
+        return None
+    sign = sign_of([group.case for of in found.values() for group in of])
+    rows = []
+    for (stage, direction), of in found.items():
+        for place, group in enumerate(of):
+            row = _row(group.points[0], place, sign)
+            against = f"{row['told']} as fast as {plain(group.points[0].against.variant)}"
+            rows.append(
+                {**row, "fastest": row["variant"], "told": against, "variant": plain(f"{stage} {direction}")}
+            )
+    order = list(dict.fromkeys(row["variant"] for row in rows))
+    tooltip = told(stage="variant", shape="shape", fastest="fastest", speed="told", interval="interval")
+    drawn = dots(rows, order, "times as fast as the baseline", tooltip, reference=1)
+    return Chart(
+        title="What the fastest layout gains over the baseline",
+        caption=f"A dot for each shape's fastest variant; {HOW}",
+        spoken=f"{len(order)} stages, {len(rows)} shapes: the fastest is "
+        f"{units.ratio(min(row['value'] for row in rows))} to {units.ratio(max(row['value'] for row in rows))} as fast "
+        "as the baseline.",
+        spec=spec_of(drawn),
+        rows=rows,
     )
-    base = rows_chart().encode(
-        y=alt.Y(
-            "variant:N",
-            sort=list(order),
-            title=None,
-            axis=alt.Axis(grid=True, gridOpacity=0.08, tickBand="extent"),
-        ),
-        yOffset=alt.YOffset("place:O", scale=alt.Scale(domain=list(range(shapes)))),
-        opacity=followed(),
-    )
-    colour = colour_of(signs, "sign")
-    marks = base.mark_point(filled=True, size=60).encode(
-        x=x,
-        color=colour,
-        shape=shape_of(signs, "sign"),
-        tooltip=told(variant="variant", shape="shape", speed="told", interval="interval"),
-    )
-    lines = (
-        base.transform_filter("datum.low != null")
-        .mark_rule(strokeWidth=2)
-        .encode(x="low:Q", x2="high:Q", color=colour)
-    )
-    one = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=INK, opacity=0.5).encode(x=alt.datum(1))
-    height = min(MOST_PX, max(26, ROW_PX * shapes + 8)) * len(order)
-    return alt.layer(one, lines, marks).properties(width="container", height=height).add_params(highlight())
 
 
 def _row(point: Speedup, place: int, sign: Callable[[Case], str]) -> dict[str, Any]:
@@ -122,11 +103,3 @@ def _order(points: Sequence[dict[str, Any]]) -> list[str]:
     for point in points:
         values.setdefault(point["variant"], []).append(math.log(point["value"]))
     return sorted(values, key=lambda name: (-fmean(values[name]), name))
-
-
-def _sign(cases: Sequence[Case]) -> Callable[[Case], str]:
-    """The property by which points are signed: the first of which there are few values."""
-    for title, text in telling(cases):
-        if title != "n_layer" and len(set(map(text, cases))) <= 4:
-            return lambda case: f"{title} {text(case)}"
-    return lambda _: "every shape"

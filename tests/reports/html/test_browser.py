@@ -10,6 +10,7 @@ import pytest
 
 from reports.html.run_page import run_page
 from results.store import read
+from tests.reports import runs, sweeps
 from tests.reports.html import pages
 
 pytestmark = pytest.mark.browser
@@ -43,13 +44,30 @@ def session(tmp_path_factory):
     return written(tmp_path_factory, pages.session_page())
 
 
+@pytest.fixture(scope="session")
+def lone(tmp_path_factory):
+    """One replicate: nothing has an interval."""
+    trials = [
+        trial
+        for batch in (1, 8, 32)
+        for stage, times in (("qkv", runs.QKV), ("attention", runs.ATTENTION))
+        for trial in runs.gpu_trials(times, 1, stage=stage, batch=batch)
+    ]
+    return written(tmp_path_factory, run_page(runs.run(trials, replicates=1)))
+
+
+@pytest.fixture(scope="session")
+def sweep(tmp_path_factory):
+    return written(tmp_path_factory, run_page(sweeps.sweep(range(16, 257, 8), ("padding", "other"))))
+
+
 def written(tmp_path_factory, page):
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
 
 
-@pytest.fixture(params=["recorded", "default", "hostile", "session"])
+@pytest.fixture(params=["recorded", "default", "hostile", "session", "lone", "sweep"])
 def any_page(request):
     return request.getfixturevalue(request.param)
 

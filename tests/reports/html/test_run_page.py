@@ -40,23 +40,27 @@ def test_a_recorded_page_has_the_answer_first_then_what_carries_it(recorded):
         "h1 Which layout of multi-head attention does the NVIDIA H200 like?",
         "h2 The answer",
         *("h3 qkv forward", "h3 attention forward", "h3 output forward"),
+        "h3 What the fastest layout gains over the baseline",
         "h2 qkv forward",
         "h3 Speed, as a multiple of per_head's",
         "h3 Where a call from Python spends its time",
         "h3 What the tensor cores do, by head_dim",
         "h3 Roofline, bf16",
+        "h3 Memory that a call needs",
         "h3 Every sample",
         "h2 attention forward",
         "h3 Speed, as a multiple of per_head_loop's",
         "h3 Where a call from Python spends its time",
         "h3 What the tensor cores do, by head_dim",
         "h3 Roofline, bf16",
+        "h3 Memory that a call needs",
         "h3 Every sample",
         "h2 output forward",
         "h3 Speed, as a multiple of per_head_accumulate's",
         "h3 Where a call from Python spends its time",
         "h3 What the tensor cores do, by head_dim",
         "h3 Roofline, bf16",
+        "h3 Memory that a call needs",
         "h3 Every sample",
         "h2 All times",
         "caption All times",
@@ -183,6 +187,21 @@ def test_one_replicate_is_called_one_replicate():
 def test_a_folder_of_runs_is_a_page_with_the_conditions_of_each():
     page = run_page(read("nvidia-h200"))
     assert len([line for line in outline(page) if line.startswith("h3 Clock, power and temperature: ")]) == 3
+
+
+def test_the_overview_has_each_shapes_fastest_over_its_baseline(recorded):
+    rows = chart_of(recorded, "overview")["rows"]
+    assert [(row["variant"], row["fastest"], row["told"]) for row in rows][:2] == [
+        ("qkv forward", "fused_qkv", "4.74 × as fast as per_head"),
+        ("qkv forward", "fused_qkv", "3.67 × as fast as per_head"),
+    ]
+    assert len(rows) == 9
+
+
+def test_memory_is_what_the_table_says(recorded):
+    rows = chart_of(recorded, "stage-1-attention-memory")["rows"]
+    told = {(row["variant"], row["place"]): (row["told"], row["value"]) for row in rows}
+    assert told["materialized", 0] == ("3.75 GiB", pytest.approx(3840, abs=1))
 
 
 def test_charts_hold_the_numbers_that_the_series_have(recorded):
