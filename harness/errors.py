@@ -37,6 +37,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"{kind} {shown(name)} is unknown: {', '.join(names)} are known")
 
 
+def printable(text: str) -> str:
+    """The text on one line, without control codes or overrides of direction, whatever a name or a reason quotes."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+
+
 def shown(text: str) -> str:
     """What the user typed, quoted and of bounded length, for a message."""
     return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")

@@ -135,7 +135,7 @@ def _judged(
     allowed: tuple[float, float],
 ) -> Verification:
     limit, row_limit = allowed
-    reason = _mismatch(outputs, reference, dtype)
+    reason = mismatch(outputs, reference, dtype)
     errors: tuple[float, float] | None = None
     if reason is None:
         pairs = [_errors(*each) for each in zip(outputs, reference, row_scales, strict=True)]
@@ -221,7 +221,7 @@ def _fill_with_nan(sizes: list[int], device: torch.device) -> None:
             blocks.append(torch.full((size,), 0xFF, dtype=torch.uint8, device=device))
 
 
-def _mismatch(
+def mismatch(
     outputs: tuple[torch.Tensor, ...], reference: tuple[torch.Tensor, ...], dtype: str
 ) -> str | None:
     """What keeps the outputs from being compared at all, or None."""
