@@ -108,10 +108,10 @@ def test_backward_reads_the_outputs_gradient_too_and_writes_gradients_in_the_pla
         "sublayer": (x + 4 * w, x),
         "stack": (x + 4 * shape.n_layer * w, x),
     }
-    for name, (given, made) in given_and_made.items():
-        read = made if name == "split" else given + made  # a relayout's backward needs only where things were
-        assert STAGES[name].least_bytes(shape, "backward") == (read + given) * size
-        assert STAGES[name].least_bytes(shape, "step") == (given + made + made + given) * size
+    for name, (taken, made) in given_and_made.items():
+        read = made if name == "split" else taken + made  # a relayout's backward needs only where things were
+        assert STAGES[name].least_bytes(shape, "backward") == (read + taken) * size
+        assert STAGES[name].least_bytes(shape, "step") == (taken + made + made + taken) * size
 
 
 @given(shapes)
