@@ -22,6 +22,7 @@ from harness.trainable import Trainable, trainable
 from variants.direction import BACKWARD, FORWARD
 from variants.reference import reference
 from variants.reference_gradients import Gradient, reference_gradients
+from variants.variant import Unsupported
 
 if TYPE_CHECKING:
     from harness.timers import Call
@@ -88,7 +89,8 @@ def direct(direction: str, kind: type[Variant], shape: Shape, inputs: Inputs) ->
     """A variant of this kind, prepared and bound. The caller has set the mode: inference, or recording gradients.
 
     Raises:
-        NoGradient: autograd sees no way back from the output, or more than one to a weight.
+        NoGradient: autograd sees no way back from a part of the output, or more than one to a weight.
+        Unsupported: it sees none at all.
         Exception: whatever the variant raises.
     """
     if direction == FORWARD:
@@ -229,10 +231,12 @@ def _empty_like(output: torch.Tensor) -> torch.Tensor:
 
 def _gradients(outputs: Tensors, leaves: Tensors, given: Tensors) -> tuple[torch.Tensor | None, ...]:
     """Once, to learn which leaves the output depends on."""
-    ends = [output for output in outputs if not output.requires_grad]
-    if ends or not outputs:
+    ends = sum(not output.requires_grad for output in outputs)
+    if ends == len(outputs):
+        raise Unsupported("has no backward: autograd finds no way back from its output")
+    if ends:
         raise NoGradient(
-            "no gradient leads back from its output: `call` must not detach it, or `no_backward` should say why"
+            f"autograd finds no way back from {ends} of the {len(outputs)} tensors of its output"
         )
     return torch.autograd.grad(outputs, leaves, given, allow_unused=True)
 

@@ -156,6 +156,7 @@ class GroupMeasurement:
                 raise IncorrectOutput(verification.explain(check))
         if not verification.only_rearranges(found.as_returned, found.outputs):
             raise IncorrectOutput(UNTIMED)
+        directed.release()
 
     def _refuse_changed_inputs(self) -> None:
         """Called after every step that runs a variant, so that the change is laid at the right door."""
@@ -169,7 +170,9 @@ class GroupMeasurement:
         for lane in list(self._lanes):
             self._begin(lane.case, sensor.step)
             with self._guarding(lane):
+                lane.take_up()
                 lane.memory = cast("Memory", sensor.sample(lane.call)["memory"])
+                lane.put_down()
 
     def _bind(self) -> None:
         """Bind every timing mode to every case; a mode that cannot time it leaves its reason."""
@@ -180,10 +183,12 @@ class GroupMeasurement:
                     break
                 self._begin(lane.case, timer.mode)
                 with self._guarding(lane):
+                    lane.take_up()
                     try:
                         lane.bind(timer, self._tools.cooling, self._tools.target_precision)
                     except Unmeasurable as reason:
                         lane.mode_reasons[timer.mode] = str(reason)
+                    lane.put_down()
                     self._refuse_changed_inputs()
 
     def _measure(self, seconds: float) -> None:
@@ -198,12 +203,17 @@ class GroupMeasurement:
             in_hand[:] = [lane for lane in self._lanes if lane.case.key == series.case_key]
             self._begin(in_hand[0].case, series.mode)
             tools.cooling.rest()
+            in_hand[0].take_up()
             gc.disable()
+
+        def after_block() -> None:
+            in_hand[0].put_down()
+            self._refuse_changed_inputs()
 
         around = rounds.Surroundings(
             clock_s=tools.clock_s,
             before_block=before_block,
-            after_block=self._refuse_changed_inputs,
+            after_block=after_block,
             read=tools.nvml.reading if tools.nvml else lambda: NOTHING_READ,
             longest_block_s=LONGEST_BLOCKS_S[tools.device.type],
         )
@@ -234,8 +244,6 @@ class GroupMeasurement:
         """
         for lane in self._lanes:
             lane.end_timing()
-            if lane.directed:
-                lane.directed.release()
         if not self._lanes:
             return
         fresh, expected = self._shared(self._fresh_inputs)
@@ -249,7 +257,6 @@ class GroupMeasurement:
                 self._check(lane, lane.directed, lane.call, expected, "after")
                 if lane.replay:
                     self._check(lane, lane.directed, lane.replay, expected, "in its graph")
-                lane.directed.release()
                 elsewhere = lane.directed.on(fresh.arriving(lane.arrives))
                 self._check(lane, elsewhere, elsewhere.timed, expected, "after")
                 self._refuse_changed_inputs()

@@ -41,6 +41,16 @@ class Lane:
     timings: dict[str, Timing] = field(default_factory=dict)
     replay: Callable[[], object] | None = None
 
+    def take_up(self) -> None:
+        """Untimed: make ready what a call needs to have run, as a backward its forward."""
+        if self.directed:
+            self.directed.renew()
+
+    def put_down(self) -> None:
+        """Let go of it: while others are measured it would only take their memory."""
+        if self.directed:
+            self.directed.release()
+
     def bind(self, timer: Timer, cooling: Cooling, target_precision: float) -> None:
         """Make the call ready to be timed in one more mode.
 

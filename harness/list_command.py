@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from harness.plan import VariantFacts
 
-STACKS = (
-    f"by default {', '.join(GPU_DEFAULTS.stack_models)} at batch {GPU_DEFAULTS.batch[0]} on a GPU, "
-    f"{', '.join(CPU_DEFAULTS.stack_models)} on a CPU; --model, --n-layer and --batch ask for others"
+ONE_MODEL = (
+    f"by default {GPU_DEFAULTS.one_model} alone, on a CPU {CPU_DEFAULTS.one_model}; --model asks for others"
 )
+DEPTH = f"as deep as its model, at batch {GPU_DEFAULTS.batch[0]}; --n-layer and --batch ask for others"
 ASIDE = "*"
 """What marks an aside."""
 
@@ -40,8 +40,10 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
         console.print()
         console.print(Text(f"{stage.name}: {stage.summary}", style="bold"))
         console.print(Text(f"arrives as {stage.arrives}; compared with {stage.baseline}"))
+        if stage.one_model:
+            console.print(Text(ONE_MODEL))
         if stage.deep:
-            console.print(Text(STACKS))
+            console.print(Text(DEPTH))
         own = [v for v in variants if v.stage == stage.name]
         if strided := [v.name for v in own if v.arrives == "strided"]:
             console.print(Text(f"{stage.strided}, for {', '.join(strided)}"))

@@ -55,7 +55,10 @@ Variant = Annotated[
 ]
 Model = Annotated[
     Values,
-    _values("--model", "Presets by name.  [default: all four, or andrea-120m when sizes are given]"),
+    _values(
+        "--model",
+        "Presets by name.  [default: all four, one for split and stack, or andrea-120m when sizes are given]",
+    ),
 ]
 HeadDim = Annotated[
     Values,

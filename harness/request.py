@@ -27,19 +27,19 @@ MOST_SHAPES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a device measures when the user does not say. Of stacks: the first batch, and models of their own."""
+    """What a device measures when the user does not say. Of stacks the first batch alone."""
 
     batch: tuple[int, ...]
     seq_len: tuple[int, ...]
     dtype: tuple[str, ...]
-    stack_models: tuple[str, ...]
+    one_model: str
     budget_s: float
 
 
 QUICK_MODEL = "andrea-120m"
-GPU_DEFAULTS = Defaults((1, 32), (1024,), ("bf16",), (QUICK_MODEL,), budget_s=300.0)
-CPU_DEFAULTS = Defaults((1,), (256,), ("fp32",), ("andrea-12m",), budget_s=75.0)
-"""A stack takes n_layer times as long as its layers, which tell most of it: one model is enough by default."""
+GPU_DEFAULTS = Defaults((1, 32), (1024,), ("bf16",), QUICK_MODEL, budget_s=300.0)
+CPU_DEFAULTS = Defaults((1,), (256,), ("fp32",), "andrea-12m", budget_s=75.0)
+"""`one_model` is what stages have that measure one by default (`Stage.one_model`)."""
 QUICK_BUDGET_S = 8.0
 REPLICATES = 3
 SILENCE_S = 60.0
@@ -99,7 +99,7 @@ class Selection:
         """
         deep = STAGES[stage].deep
         every = itertools.product(
-            self._sizes(defaults.stack_models if deep else tuple(PRESETS), deep=deep),
+            self._sizes((defaults.one_model,) if STAGES[stage].one_model else tuple(PRESETS), deep=deep),
             self.batch or (defaults.batch[:1] if deep else defaults.batch),
             self.seq_len or defaults.seq_len,
             self.masks or ("causal",),

@@ -34,6 +34,7 @@ RECORD_COLUMNS = {
     "precision": "float64",
     "stopped": "str",
     "floor_s": "float64",
+    "parameters": "int64",
     "flops_per_s": "float64",
     "bytes_per_s": "float64",
     "peak_fraction": "float64",
@@ -79,7 +80,8 @@ RECORD_COLUMNS = {
 """A case's columns. `arrives` is the layout its activations were given in: `contiguous`, or `strided`.
 
 `time_s` is in its group's headline mode, named by `mode` where the case has it.
-`precision` to `floor_s`, the rates, `speedup`, the clock and `samples` are of that mode too. `sustained_s` is the
+`parameters` are the weights a case multiplies by, in a stack those of all layers; `n_layer` is 1 elsewhere. `precision`
+to `floor_s`, the rates, `speedup`, the clock and `samples` are of that mode too. `sustained_s` is the
 time per call of the NVML window, at the clock that it settled to. `launch_overhead_s` is eager − graph, `gaps_s`
 graph − busy, each negative where the two are not known well enough. `kernels` are the names of what a call runs,
 each once, the longest running first, with semicolons between.
@@ -161,6 +163,7 @@ def _row(standing: Standing) -> dict[str, Any]:
         "precision": sampling.precision if sampling else None,
         "stopped": sampling.stopped if sampling else None,
         "floor_s": sampling.floor_s if sampling else None,
+        "parameters": record.parameters,
         "flops_per_s": standing.flops_per_s,
         "bytes_per_s": standing.bytes_per_s,
         "peak_fraction": standing.peak_fraction,

@@ -95,6 +95,16 @@ class Projections(Variant):
         return tuple(split_heads(x @ w, self.shape.n_head) for w in self.weights)
 
 
+class DetachesAnOutput(Projections):
+    """Autograd does not see Q."""
+
+    name = "wrong_detaches_an_output"
+
+    def call(self, x):
+        q, k, v = super().call(x)
+        return q.detach(), k, v
+
+
 class LearnsNothing(Projections):
     """dW_V is zero, as of a gradient that was never computed."""
 

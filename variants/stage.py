@@ -22,9 +22,9 @@ class Stage:
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
     the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
-    `deep` says that `n_layer` is a size of it. `gradients` names those of the activations, then those of the weights
-    that the stage learns, a layer's, as `variants.reference_gradients` gives them; without any the stage is computed
-    forward alone.
+    `deep` says that `n_layer` is a size of it, `one_model` that one model is enough by default: others tell little
+    more. `gradients` names those of the activations, then those of the weights that the stage learns, a layer's, as
+    `variants.reference_gradients` gives them; without any the stage is computed forward alone.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Stage:
     activations_out: int
     strided: str | None = None
     deep: bool = False
+    one_model: bool = False
     gradients: tuple[str, ...] = ()
 
     def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
@@ -81,6 +82,7 @@ STAGES = {
             parameters=work.no_parameters,
             activations_in=3,
             activations_out=3,
+            one_model=True,
             gradients=("dQKV",),
         ),
         Stage(
@@ -129,6 +131,7 @@ STAGES = {
             activations_in=1,
             activations_out=1,
             deep=True,
+            one_model=True,
             gradients=("dX", "dW_Q", "dW_K", "dW_V", "dW_O"),
         ),
     )

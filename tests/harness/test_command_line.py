@@ -368,7 +368,9 @@ def test_list_shows_every_stage_variant_and_preset_with_what_is_missing_here():
 
 def test_list_says_which_stacks_a_run_has_and_counts_the_weights_of_every_preset():
     told = " ".join(headbench("list", "--device", "cpu").stdout.split())
-    assert "by default andrea-120m at batch 1 on a GPU, andrea-12m on a CPU; --model, --n-layer and" in told
+    one_model = "by default andrea-120m alone, on a CPU andrea-12m; --model asks for others"
+    assert told.count(one_model) == 2
+    assert f"{one_model} as deep as its model, at batch 1; --n-layer and --batch ask for others" in told
     assert re.search(r"andrea-120m 768 12 64 12 28,311,552 1024", told)
 
 

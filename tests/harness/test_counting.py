@@ -156,7 +156,8 @@ def test_counting_takes_a_start_for_every_24_cases_and_time_for_every_launch():
     ("counters", "device", "more"), [("ncu", "cuda:0", True), ("ncu", "cpu", False), ("gpm", "cuda:0", False)]
 )
 def test_a_run_announces_what_counting_takes_beyond_its_budget(counters, device, more):
-    plan = SimpleNamespace(measured=48)
+    group = SimpleNamespace(direction="forward", cases=range(48))
+    plan = SimpleNamespace(measured=48, groups=(group,))
     settings = {"counters": counters, "replicates": 1, "budget_s": 600.0}
     said = run_command._estimate(plan, {"device": device}, settings)
     beyond = f", and some {usual_s([None] * 48):.0f} s more for Nsight Compute"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,3 +143,21 @@ def test_a_clock_that_drops_lengthens_the_span_and_is_told_with_every_sample():
         sample = bracket.sample()
         assert sample.sm_clock_mhz == 1600.0
         assert sample.span_s * sample.sm_clock_mhz * 1e6 == pytest.approx(80_000, rel=0.01)  # cycles stay
+
+
+def test_what_a_graph_needs_replayed_before_it_is_replayed_to_verify_and_not_timed():
+    """As the forward of a captured backward, whose time would be in every sample."""
+    machine = Machine(launch_ns=5_000)
+    call = machine.kernels((40_000,))
+    told = []
+
+    def capture(of):
+        captured = ScriptedGpu.capture(machine.gpu, of)
+        return replace(captured, before=lambda: told.append("before"))
+
+    machine.gpu.capture = capture
+    bracket = machine.timers["graph"].bracket(call)
+    assert bracket.sample().span_s / NS == pytest.approx(40_000)
+    assert told == []
+    assert bracket.replay() == [None]
+    assert told == ["before"]

@@ -142,6 +142,14 @@ def test_a_cpu_measures_the_small_stack_unless_a_model_or_a_size_is_given():
     assert stacks(d_model=(192,)) == [(192, 1, 12)]
 
 
+def test_a_split_is_measured_at_one_model_and_every_batch_unless_others_are_asked_for():
+    sizes = [(s.d_model, s.batch) for s in Selection().shapes(GPU_DEFAULTS, "split")]
+    assert sizes == [(768, 1), (768, 32)]
+    assert {s.d_model for s in Selection().shapes(CPU_DEFAULTS, "split")} == {384}
+    assert len(Selection(models=tuple(PRESETS)).shapes(GPU_DEFAULTS, "split")) == 8
+    assert [s.head_dim for s in Selection(head_dim=(32, 72)).shapes(CPU_DEFAULTS, "split")] == [32, 72]
+
+
 def test_depths_are_of_stacks_alone():
     asked = {"n_layer": (1, 2, 4)}
     assert stacks(**asked) == [(768, 1, 1), (768, 1, 2), (768, 1, 4)]

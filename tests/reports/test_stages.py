@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from reports import content
+from reports import content, pivot
 from reports.columns import short_title
 from reports.html.times import times_table
+from reports.pivot_grids import title
 from results.schema import Ceilings
 from tests.reports import runs
 from tests.results import builders
@@ -105,3 +106,18 @@ def test_words_for_a_case_leave_out_the_depth_that_it_does_not_have():
     both = runs.run([*runs.gpu_trials(runs.QKV), *stack_trials(6), *stack_trials(12)])
     cases = list(dict.fromkeys(trial.case for trial in both.trials))
     assert {short_title(case, cases) for case in cases} == {"qkv", "stack, n_layer 6", "stack, n_layer 12"}
+
+
+def test_a_frame_has_depth_and_parameters_of_every_case():
+    frame = runs.run([*runs.gpu_trials(runs.QKV), *stack_trials(12)]).frame().set_index(["stage", "variant"])
+    assert tuple(frame.loc[("stack", "fused_sdpa"), ["n_layer", "parameters"]]) == (12, 28_311_552)
+    assert tuple(frame.loc[("qkv", "fused"), ["n_layer", "parameters"]]) == (1, 3 * 768**2)
+
+
+def test_stacks_are_pivoted_by_their_depth():
+    pivoted = pivot.from_run(
+        runs.run([*stack_trials(6), *stack_trials(12), *stack_trials(24)]), "n_layer", "datasheet"
+    )
+    (table,) = pivoted.tables
+    assert table.values == (6, 12, 24)
+    assert not any("layers" in part for part in title(table, "datasheet"))

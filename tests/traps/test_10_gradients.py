@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,12 +24,12 @@ MISSING = "autograd must find the way through `call`, and through `prepare` to w
 SAID = {
     "attention": {
         "wrong_detaches_values": f"before timing: gives no dV: {MISSING}",
-        "wrong_detaches_its_output": "no gradient leads back from its output: `call` must not detach it, or",
         "wrong_scales_queries": "before timing: worst row off by 5 % (limit 0.004 %), whole tensor off by",
         "wrong_forgets_the_mask_backwards": "before timing: worst row off by",
         "wrong_loses_a_row": "before timing: worst row off by 100 %",
     },
     "qkv": {
+        "wrong_detaches_an_output": "autograd finds no way back from 1 of the 3 tensors of its output",
         "wrong_learns_nothing": "before timing: worst row off by 100 %",
         "wrong_detaches_a_weight": f"before timing: gives no dW_K: {MISSING}",
         "wrong_cuts_its_weights_off": f"before timing: gives no dW_Q, dW_K, dW_V: {MISSING}",
@@ -61,6 +62,15 @@ def test_a_wrong_gradient_is_incorrect_and_no_speed_is_shown(stage, direction):
             assert trial.reason.endswith(f"of its gradients {WORST[name]} is the worst"), trial.reason
     assert trials[right].outcome is Outcome.OK, trials[right].reason
     assert trials[right].timings["eager"].used_s
+
+
+@pytest.mark.parametrize("direction", ["backward", "step"])
+def test_a_call_that_autograd_does_not_see_at_all_has_no_backward(direction):
+    """As a kernel of one's own, which does not say so."""
+    kind = WRONG["attention", "wrong_detaches_its_output"]
+    trial = measured(kind, shape=SHAPE, direction=direction)[kind.name]
+    assert (trial.outcome, trial.timings) == (Outcome.UNSUPPORTED, {})
+    assert trial.reason == "has no backward: autograd finds no way back from its output"
 
 
 @pytest.mark.parametrize("stage", SAID)
@@ -176,3 +186,37 @@ def test_work_and_least_bytes_are_those_of_the_direction():
         7 * activation,
         8 * activation,
     ]
+
+
+class SavesALot(Right):
+    """Its forward leaves a witness that lives as long as what autograd saved of it."""
+
+    name = "saves_a_lot"
+    alive: ClassVar[weakref.WeakSet] = weakref.WeakSet()
+
+    def call(self, q, k, v):
+        out = super().call(q, k, v)
+        if out.requires_grad:
+            self.alive.add(out)
+        return out
+
+
+class Neighbour(SavesALot):
+    """Notes how many forwards are kept while it is timed."""
+
+    name = "neighbour"
+    most: ClassVar[list[int]] = []
+
+    def call(self, q, k, v):
+        out = super().call(q, k, v)
+        self.most.append(len(self.alive))
+        return out
+
+
+def test_what_one_backward_keeps_is_not_in_its_neighbours_memory():
+    """A naive tool keeps every variant's forward: a small GPU then runs out of memory for others' sake."""
+    trials = measured(SavesALot, Neighbour, timer=ScriptedTimer(), seconds=5, direction="backward")
+    assert {trial.outcome for trial in trials.values()} == {Outcome.OK}
+    assert len(Neighbour.most) > 5
+    assert max(Neighbour.most) == 1
+    assert not SavesALot.alive

@@ -99,7 +99,7 @@ def test_the_rule_asks_machine_head_dim_and_dtype(machine, head_dim, dtype, name
 
 def test_a_candidate_that_refuses_the_shape_is_passed_over(monkeypatch):
     shape = Shape(1, 8, 29, 1)  # a head_dim that is no multiple of 8
-    monkeypatch.setattr(composed, "candidates", lambda *_: [FlashPortable(shape), Sdpa(shape)])
+    monkeypatch.setattr(composed, "candidates", lambda *_, **__: [FlashPortable(shape), Sdpa(shape)])
     weights = make_inputs("sublayer", shape, 0, CPU).weights
     assert composed.fastest_attention(shape, weights).name == "sdpa"
 

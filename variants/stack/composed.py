@@ -10,4 +10,5 @@ class Composed(Repeated):
     """The fastest stack without a graph, if the fastest layer is one."""
 
     name = "composed"
+    aside = True
     layer = Layer

@@ -10,6 +10,7 @@ class Custom(Repeated):
     """Faster than fused_sdpa by what our attention is faster, in every layer."""
 
     name = "custom"
+    aside = True
     requires = Layer.requires
     no_backward = Layer.no_backward
     layer = Layer

@@ -10,4 +10,5 @@ class NnMultiheadAttention(Repeated):
     """What PyTorch users write, a module a layer: its losses in one layer, n_layer times."""
 
     name = "nn_multihead_attention"
+    aside = True
     layer = Layer
