@@ -41,6 +41,7 @@ class Stage:
     contiguous: bool = False
     one_model: bool = False
     gradients: tuple[str, ...] = ()
+    saves: bool = True
 
     def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
         """The algorithm's FLOPs in this direction."""
@@ -52,7 +53,9 @@ class Stage:
         Backward reads the output's gradient as well, and writes the gradients of activations and parameters in
         the place of the output; a step writes both.
         """
-        activations, parameters = self.activations_in, self.parameters(shape)
+        activations, parameters = 0, self.parameters(shape)
+        if direction != BACKWARD or self.saves:
+            activations += self.activations_in
         if direction != BACKWARD:
             activations += self.activations_out
         if direction != FORWARD:
@@ -87,6 +90,7 @@ STAGES = {
             contiguous=True,
             one_model=True,
             gradients=("dQKV",),
+            saves=False,
         ),
         Stage(
             name="attention",
