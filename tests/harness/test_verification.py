@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict
 
 import pytest
@@ -237,21 +238,48 @@ def check_gradients(*pairs):
     return compare_gradients(own, right, "fp32", "before")
 
 
+def turned(right, error):
+    """So far off, and no longer: rows of two, turned a little."""
+    return right + error * right.flip(-1) * torch.tensor([-1.0, 1.0])
+
+
 def test_a_gradient_may_be_twice_as_far_off_as_an_output():
     assert GRADIENTS_LIMIT == 2
     right = rows([3, 4])
     for error, passed in ((1.5e-5, True), (2.5e-5, False)):
-        found = check_gradients((right * (1 + error), gradient(right)))
+        found = check_gradients((turned(right, error), gradient(right)))
         assert (found.passed, found.limit, found.worst_row_limit) == (passed, 2e-5, 4e-5)
-        assert not check(right * (1 + error), right).passed
+        assert not check(turned(right, error), right).passed
 
 
 def test_a_stacks_gradients_may_be_off_by_the_root_of_its_layers_more():
     assert gradient_limits("bf16") == (2e-2, 4e-2)
     assert gradient_limits("bf16", 16) == pytest.approx((8e-2, 16e-2))
     right = rows([3, 4])
-    found = compare_gradients((right * 1.0001,), (gradient(right),), "fp32", "before", 36)
+    found = compare_gradients((turned(right, 1e-4),), (gradient(right),), "fp32", "before", 36)
     assert (found.passed, found.limit) == (True, pytest.approx(1.2e-4))
+
+
+@pytest.mark.parametrize("n_layer", [1, 36])
+@pytest.mark.parametrize("factor", [1 - 1.8e-5, 1 + 1.8e-5])
+def test_a_gradient_that_is_a_multiple_of_the_right_one_fails_sooner_at_any_depth(factor, n_layer):
+    right = rows([3e3, 4e3], [1e3, 0])
+    found = compare_gradients(
+        (turned(right, 1e-6), right * factor),
+        (gradient(right, name="dQ"), gradient(right, name="dK")),
+        "fp32",
+        "before",
+        n_layer,
+    )
+    assert (found.passed, found.relative_error < found.limit) == (False, True)
+    assert re.fullmatch(
+        r"before timing: dK is (1.00002|0.999982) × .* throughout \(limit 1 ± 1.5e-05\)", explain(found)
+    )
+
+
+def test_a_gradient_of_zeros_has_no_factor():
+    right = rows([0, 0])
+    assert check_gradients((right, gradient(right))).passed
 
 
 def test_parts_added_up_one_at_a_time_in_bfloat16_are_off_by_as_much_as_the_limits_say():

@@ -321,3 +321,28 @@ def test_a_prepare_that_keeps_other_tensors_the_second_time_is_told_so():
     trial = measured(PreparesAnew, shape=SHAPE, direction="step")["prepares_anew"]
     assert trial.outcome is Outcome.CRASHED
     assert "`prepare` kept 1 tensors the first time and 2 the second" in trial.reason
+
+
+class OffByAFactor(Right):
+    """2 % too much of one gradient: as much as bf16 may be off by at random."""
+
+    def call(self, *activations):
+        given = [x * (1 + GAIN) - x.detach() * GAIN if n == self.at else x for n, x in enumerate(activations)]
+        return super().call(*given)
+
+
+GAIN = 0.02
+FACTORS = {
+    f"factor_of_{name}": type(f"Of{name}", (OffByAFactor,), {"name": f"factor_of_{name}", "at": at})
+    for at, name in enumerate(("dQ", "dK", "dV"))
+}
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
+@pytest.mark.parametrize("direction", ["backward", "step"])
+def test_a_gradient_that_is_two_percent_too_large_throughout_is_no_noise_in_any_dtype(direction, dtype):
+    shape = Shape(batch=2, seq_len=64, d_model=128, n_head=2, dtype=dtype)
+    trials = measured(*FACTORS.values(), Right, shape=shape, direction=direction)
+    assert trials.pop("right").outcome is Outcome.OK
+    for trial in trials.values():
+        assert trial.outcome is Outcome.INCORRECT, trial.case.variant
