@@ -159,6 +159,7 @@ def _settings(options: Options, environment: dict[str, Any]) -> dict[str, Any]:
         "silence_s": options.silence_s,
         "seed": options.seed,
         "counters": options.counters or "gpm",
+        "watched": not options.quick,
         "plugins": remember(options.plugins),
     }
 
@@ -182,7 +183,8 @@ def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     device = environment["device"].partition(":")[0]
     trials = sum(USEFUL[group.direction] * len(group.cases) for group in plan.groups)
     replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * trials
-    least_s = settings["replicates"] * replicate_s + observations.usual_s(plan.measured, device)
+    watching_s = observations.usual_s(plan.measured, device, watched=settings["watched"])
+    least_s = settings["replicates"] * replicate_s + watching_s
     counts = settings["counters"] == "ncu" and device == "cuda"
     counting_s = counting.usual_s([None] * plan.measured) if counts else 0.0
     budget_s = settings["budget_s"]
@@ -272,7 +274,11 @@ def fill(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...]) -> N
     store_left_out(writer, left_out)
     with Progress(len(run.missing()), budget_s) as progress:
         observed = {one.case for one in run.observations} | {case for case, _, _ in left_out}
-        observing_s = usual_s(len(set(run.manifest.cases) - observed), run.manifest.environment["device"])
+        observing_s = usual_s(
+            len(set(run.manifest.cases) - observed),
+            run.manifest.environment["device"],
+            watched=run.manifest.settings.get("watched", True),
+        )
         Runner(writer, progress).run(budget_s - observing_s)
         Observing(writer, progress).run()
         Counting(writer, progress).run()
