@@ -410,6 +410,16 @@ def test_a_budget_that_starting_and_verifying_alone_exceed_is_not_announced_as_t
     assert re.search(f"; {told}\n", done.stdout)
 
 
+def test_a_dry_run_says_of_each_stage_what_it_leaves_out():
+    done = headbench("run", "--stage", "sublayer,stack", "--device", "cpu", "--dry-run")
+    left_out, asides = (line for line in done.stdout.splitlines() if " in sublayer; " in line)
+    assert left_out.endswith(": custom in sublayer; fused_graph in stack")
+    of_sublayer, of_stack = asides.split(" in sublayer; ")
+    assert "nn_multihead_attention" not in of_sublayer
+    assert "custom" not in of_sublayer
+    assert {"custom", "nn_multihead_attention"} <= set(of_stack.removesuffix(" in stack").split(", "))
+
+
 def test_a_dry_run_prints_the_plan_and_measures_nothing(tmp_path):
     done = headbench("run", "--all", "--device", "cpu", "--dry-run", "--out", tmp_path / "runs")
     assert done.returncode == 0
