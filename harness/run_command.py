@@ -139,8 +139,9 @@ def resume(path: Path, options: Options) -> int:
 def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
     if not (options.everything or options.quick or options.selection != Selection()):
         raise UsageError(
-            f"nothing selected: --all, or any of --stage ({', '.join(STAGES)}), --model ({', '.join(PRESETS)}), "
-            f"--variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, --mask, --dtype, --direction"
+            f"nothing selected: --quick, --all, or any of --stage ({', '.join(STAGES)}), --model "
+            f"({', '.join(PRESETS)}), --variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, "
+            "--mask, --dtype, --direction"
         )
     if options.replicates is not None and not 1 <= options.replicates <= 100:
         raise UsageError(f"--replicates {options.replicates} is out of range: 1 to 100 would do")
