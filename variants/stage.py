@@ -39,6 +39,7 @@ class Stage:
     deep: bool = False
     one_model: bool = False
     gradients: tuple[str, ...] = ()
+    saves: bool = True
 
     def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
         """The algorithm's FLOPs in this direction."""
@@ -50,7 +51,9 @@ class Stage:
         Backward reads the output's gradient as well, and writes the gradients of activations and parameters in
         the place of the output; a step writes both.
         """
-        activations, parameters = self.activations_in, self.parameters(shape)
+        activations, parameters = 0, self.parameters(shape)
+        if direction != BACKWARD or self.saves:
+            activations += self.activations_in
         if direction != BACKWARD:
             activations += self.activations_out
         if direction != FORWARD:
@@ -84,6 +87,7 @@ STAGES = {
             activations_out=3,
             one_model=True,
             gradients=("dQKV",),
+            saves=False,
         ),
         Stage(
             name="attention",

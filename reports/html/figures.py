@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from reports.html.charts.chart import Chart
 
 
+NOT_DRAWN = "A script draws a chart here; the tables have its numbers."
+"""What stands in its place until then, or where scripts are switched off."""
+
 CHOICES = (("shape", "Shape"), ("mode", "Timing mode"))
 """What the reader may choose of a chart, and what it is called."""
 
@@ -28,7 +31,9 @@ def figure(key: str, chart: Chart) -> ET.Element:
         "figure",
         element("h3", chart.title),
         choices,
-        element("div", class_="chart", id=key, role="img", aria_label=f"{chart.title}: {chart.spoken}"),
+        element(
+            "div", NOT_DRAWN, class_="chart", id=key, role="img", aria_label=f"{chart.title}: {chart.spoken}"
+        ),
         element("figcaption", chart.caption),
     )
 

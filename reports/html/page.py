@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from reports.html import markup
-from reports.html.charts.chart import CONFIG, INK, ROWS
+from reports.html.charts.chart import CONFIG, ROWS
 from reports.html.embedded import digest, packed_json
 from reports.html.figures import drawn, figure
 from reports.html.markup import element
@@ -63,7 +63,7 @@ class Page:
             ),
             self._navigation(),
             element("main", *self.sections, id="main"),
-            _data("theme", json.dumps({"config": CONFIG, "rows": ROWS, "ink": INK}).replace("<", "\\u003c")),
+            _data("theme", json.dumps({"config": CONFIG, "rows": ROWS}).replace("<", "\\u003c")),
             _data("charts", packed_json(self.charts)),
             *(_data(f"download-{place}", one.packed) for place, one in enumerate(self.downloads)),
             *(markup.code("script", script) for script in scripts),

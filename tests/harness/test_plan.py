@@ -215,9 +215,9 @@ def test_a_cases_work_is_that_of_its_direction(shape):
         assert backward["useful_flops"] == 2 * forward["useful_flops"]
         assert step["useful_flops"] == forward["useful_flops"] + backward["useful_flops"]
         assert forward["parameters"] == backward["parameters"] == step["parameters"]
+        assert forward["least_bytes"] <= backward["least_bytes"]
         # A step reads activations and weights once for both.
-        assert forward["least_bytes"] < backward["least_bytes"] or stage == "qkv"
-        assert step["least_bytes"] < forward["least_bytes"] + backward["least_bytes"]
+        assert step["least_bytes"] <= forward["least_bytes"] + backward["least_bytes"]
 
 
 def test_variants_keep_the_order_they_were_found_in():

@@ -109,7 +109,7 @@ def decades(values: Iterable[float | None]) -> list[float]:
     if not known:
         return []
     spanned = max(known) / min(known)
-    steps = range(1, 10) if spanned < 5 else (1, 2, 5) if spanned < 500 else (1,)
+    steps = range(1, 10) if spanned < 12 else (1, 2, 5) if spanned < 500 else (1,)
     powers = range(math.floor(math.log10(min(known))), math.ceil(math.log10(max(known))) + 1)
     return [step * 10.0**power for power in powers for step in steps]
 

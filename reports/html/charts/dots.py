@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from reports.columns import telling
-from reports.html.charts.chart import INK, colour_of, followed, highlight, rows_chart, shape_of
+from reports.html.charts.chart import INK, colour_of, decades, followed, highlight, rows_chart, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,12 +35,13 @@ def dots(
     """
     places = 1 + max(row["place"] for row in rows)
     signs = list(dict.fromkeys(row["sign"] for row in rows))
+    ticks = decades(row.get(name) for row in rows for name in ("low", "value", "high"))
     bounded = any(row.get("low") is not None for row in rows)
     x = alt.X(
         "value:Q",
         scale=alt.Scale(type="log", nice=False, padding=12),
         title=title,
-        axis=alt.Axis(format="~g", tickCount=6),
+        axis=alt.Axis(format="~g", values=ticks, labelOverlap=True),
     )
     bands = alt.Axis(grid=True, gridOpacity=0.08, tickBand="extent")
     base = rows_chart().encode(

@@ -228,6 +228,19 @@ def test_everything_that_can_be_used_is_reached_by_the_tab_key(recorded, opened)
     assert len(reached) >= wanted
 
 
+def test_without_scripts_every_row_is_there_and_the_page_says_what_is_missing(recorded, chromium):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(recorded.as_uri())
+    assert (
+        page.locator(".chart").first.text_content()
+        == "A script draws a chart here; the tables have its numbers."
+    )
+    assert page.locator("#all-times tbody tr").count() == 135
+    assert page.locator("#all-times tbody tr").last.is_visible()
+    context.close()
+
+
 def test_it_prints_with_every_chart_in_ink_on_paper(recorded, opened):
     page = opened(recorded, color_scheme="dark").page
     page.emulate_media(media="print")
