@@ -113,7 +113,7 @@ def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = Fal
     `rest`: all others have been told of.
     """
     if len(these) == len(among):
-        return "in the one shape measured" if len(among) == 1 else f"in all {counted(len(among), 'shape')}"
+        return "in the one shape measured" if len(among) == 1 else f"in {_all_shapes(len(among))}"
     for title, text in telling([group.case for group in among]):
         inside = dict.fromkeys(text(group.case) for group in these)
         if inside.keys().isdisjoint(text(group.case) for group in among if group not in these):
@@ -121,6 +121,10 @@ def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = Fal
     if len(these) == 1:
         return f"at {_shape(these[0].case, among)}"
     return f"in the other {len(these)}" if rest else f"in {len(these)} of {counted(len(among), 'shape')}"
+
+
+def _all_shapes(number: int) -> str:
+    return "both shapes" if number == 2 else f"all {counted(number, 'shape')}"
 
 
 def _shape(case: Case, among: Sequence[_Group]) -> str:
@@ -180,13 +184,14 @@ def _taken_apart(group: _Group, saved: tuple[float, float, float], among: Sequen
     unsure = any(is_wide(row.record.estimates["eager"]) for row in (winner, baseline))
     mark = UNSURE_MARK if unsure else ""
     counts = [row.record.dispatch.launches if row.record.dispatch else None for row in (baseline, winner)]
-    launches = f" ({counts[0]:g} launches against {counts[1]:g})" if None not in counts else ""
+    # A replayed graph launches once what it runs: so they are named for what they are, not for how they came.
+    runs = f" ({counts[0]:g} kernels and copies against {counts[1]:g})" if None not in counts else ""
     at = f" at {_shape(group.case, among)}" if len(among) > 1 else ""
     again = (in_kernels_s < 0) != (waiting_s < 0)
     return (
         f"called from Python{at}, {plain(winner.variant)} is {mark}{units.ratio(whole)} as fast as "
         f"{plain(baseline.variant)}: it {_change(in_kernels_s)} in kernels and "
-        f"{_change(waiting_s, mark, verb=again)} in launches and gaps{launches}"
+        f"{_change(waiting_s, mark, verb=again)} in launches and gaps{runs}"
     )
 
 
@@ -222,5 +227,6 @@ def _sure(groups: Sequence[_Group]) -> str:
     clear = sum(group.best.clear for group in contested)
     if len(contested) == 1:
         return "its interval meets no other's" if clear else "its interval meets another's: call them level"
-    where = f"in {'all' if clear == len(contested) else f'{clear} of'} {counted(len(contested), 'shape')}"
-    return f"the winner's 95 % interval meets no other's {where}"
+    number = len(contested)
+    where = _all_shapes(number) if clear == number else f"{clear} of {counted(number, 'shape')}"
+    return f"the winner's 95 % interval meets no other's in {where}"

@@ -20,22 +20,21 @@ def of(run):
 
 
 def test_a_recorded_run_is_answered_stage_by_stage():
-    qkv, attention, output, sublayer = of(read("nvidia-h200/default"))
-    assert qkv.sentences == (
+    of_stage = {answer.stage: answer for answer in of(read("nvidia-h200/default"))}
+    assert of_stage["qkv"].sentences == (
         "fused_qkv is the fastest in all 8 shapes",
-        "the fastest is 14.7 to 23.6 × as fast as per_head at batch 1, 3.42 to 4.74 × at batch 32",
-        "called from Python at batch 1, d_model 384 = 12×32, fused_qkv is ~36.2 × as fast as per_head: it saves "
-        "116 µs in kernels and ~562 µs in launches and gaps (36 launches against 1)",
-        "called from Python at batch 32, d_model 864 = 12×72, fused_qkv is 3.70 × as fast as per_head: it saves "
-        "468 µs in kernels and 141 µs in launches and gaps (36 launches against 2)",
+        "the fastest is 14.9 to 22.5 × as fast as per_head at batch 1, 3.46 to 4.72 × at batch 32",
+        "called from Python at batch 1, d_model 768 = 12×64, fused_qkv is 36.5 × as fast as per_head: it saves "
+        "119 µs in kernels and 391 µs in launches and gaps (36 kernels and copies against 1)",
+        "called from Python at batch 32, d_model 1536 = 24×64, fused_qkv is 3.66 × as fast as per_head: it saves "
+        "1.46 ms in kernels and 145 µs in launches and gaps (72 kernels and copies against 2)",
         "the winner's 95 % interval meets no other's in all 8 shapes",
     )
-    assert attention.which == (
-        "sdpa is the fastest in 5 of 8 shapes, level with sdpa_cudnn in all of them, flash_portable in 1 of them; "
-        "flash_portable in the other 3"
+    assert of_stage["split"].which == "relayout is the fastest in both shapes"
+    assert of_stage["split"].sure == "the winner's 95 % interval meets no other's in both shapes"
+    assert (
+        of_stage["output"].which == "strided_matmul is the fastest in all 8 shapes, given strided activations"
     )
-    assert output.which == "concat_matmul is the fastest in all 8 shapes"
-    assert sublayer.sure == "the winner's 95 % interval meets no other's in 4 of 8 shapes"
 
 
 def test_what_tells_the_shapes_apart_is_named():
@@ -48,7 +47,7 @@ def test_what_tells_the_shapes_apart_is_named():
 
 def test_without_a_baseline_the_runner_up_is_the_measure():
     (found,) = of(read("nvidia-h200/kernels_1024"))
-    assert found.by == "the runner-up (flash_portable, sdpa_cudnn) takes 1.07 to 1.31 × the time"
+    assert found.by == "the runner-up (flash_portable, sdpa_cudnn) takes 1.08 to 1.38 × the time"
     assert found.why == ()
 
 
@@ -63,7 +62,7 @@ def saved_by_fused(base_busy_s, busy_s):
     (why,) = found.why
     told = re.fullmatch(
         r"called from Python, fused is (4\.0\d) × as fast as per_head: it (saves|loses) ([\d.]+) µs in kernels and "
-        r"(saves |loses |)([\d.]+) µs in launches and gaps \(36 launches against 3\)",
+        r"(saves |loses |)([\d.]+) µs in launches and gaps \(36 kernels and copies against 3\)",
         why,
     )
     assert told, why
