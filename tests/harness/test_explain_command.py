@@ -63,7 +63,12 @@ def test_markdown_ends_where_a_comment_does_and_says_what_is_left_out() -> None:
             HEAD_DIM,
             r"variant 'sdpaa' is unknown in run \S+-nvidia-h200-\S+: did you mean sdpa",
         ),
-        ("per_head", None, DEFAULT, "belongs to several stages: qkv/per_head or sublayer/per_head would do"),
+        (
+            "per_head",
+            None,
+            DEFAULT,
+            "several stages: qkv/per_head or sublayer/per_head or stack/per_head would do",
+        ),
         ("qkv/sdpa", None, DEFAULT, "variant 'qkv/sdpa' is unknown"),
         ("sdpa", "fused_sdpa", DEFAULT, "variant 'attention/fused_sdpa' is unknown"),
         ("sdpa", "qkv/fused", DEFAULT, "'qkv/fused' is of another stage than attention/sdpa"),

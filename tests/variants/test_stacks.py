@@ -61,7 +61,7 @@ def recorded(run: str, stage: str, column: str = "time_s"):
     ("run", "stage", "chosen"),
     [
         ("default", "qkv", "fused_qkv"),
-        ("default", "output", "concat_matmul"),
+        ("default", "output", "strided_matmul"),
         ("kernels_1024", "attention", "flash_hopper"),
     ],
 )

@@ -18,7 +18,6 @@ class BlockPerHead(Variant):
 
     stage = "attention"
     name = "block_per_head"
-    aside = True
     requires = Requires(device="cuda", capability=(8, 0))
     no_backward = "our kernel is written for the forward alone"
 

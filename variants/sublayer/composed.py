@@ -9,7 +9,7 @@ import torch
 from variants.attention.flash_hopper import FlashHopper
 from variants.attention.flash_portable import FlashPortable
 from variants.attention.sdpa import Sdpa
-from variants.output.concat_matmul import ConcatMatmul
+from variants.output.strided_matmul import StridedMatmul
 from variants.qkv.fused_qkv import FusedQkv
 from variants.variant import Machine, Unsupported, Variant
 
@@ -29,7 +29,7 @@ class Composed(Variant):
     Best is by a rule, from the runs recorded on an H200 (`nvidia-h200/default` and `/kernels_1024`). `fused_qkv` won
     every group of its stage. In attention flash_hopper did, at head_dim 32, 64 and 72, with a mask and without; it runs
     on Hopper in bf16 and fp16. Without it, flash_portable won up to head_dim 32, and SDPA beyond. Of `output`,
-    `concat_matmul` won, and concatenates without a copy where attention stores its heads side by side.
+    `strided_matmul` won, which copies nothing where attention stores its heads side by side.
     """
 
     stage = "sublayer"
@@ -38,7 +38,7 @@ class Composed(Variant):
 
     def prepare(self, weights: Weights) -> None:
         """Prepare one variant a stage, as the rule has it for this shape and device."""
-        self.project, self.combine = FusedQkv(self.shape), ConcatMatmul(self.shape)
+        self.project, self.combine = FusedQkv(self.shape), StridedMatmul(self.shape)
         self.project.prepare(weights)
         self.combine.prepare(weights)
         self.attend = fastest_attention(self.shape, weights)

@@ -12,18 +12,18 @@ from results.claims.claim import Answer
 
 DEFAULT = {
     "C1": "supported",  # 36, 3 and 1 nvjet kernels
-    "C2": "partly",  # heads apart take 588 of 177 µs, but the fused matmul does 638 of 806 TFLOP/s
+    "C2": "partly",  # heads apart take 598 of 178 µs, but the fused matmul does 637 of 793 TFLOP/s
     "C3": "partly",  # 4 × 768² recorded; no model built
     "C4": "not measurable here",
     "C5": "not measurable here",
     "C6": "not measurable here",
     "C7": "not measurable here",  # no shape with one head
     "C8": "not measurable here",  # no strided twins
-    "C9": "partly",  # one launch, but 4413 against 159 µs
+    "C9": "not measurable here",  # no block_per_head
     "C10": "partly",  # faster per FLOP than 72; what is executed was not counted
     "C11": "partly",
     "C12": "partly",  # slower per FLOP than 64, yet cuDNN at both
-    "C13": "partly",  # 3 + 1 + 1 kernels, but 176.7 + 155.2 + 131.0 µs for a layer of 385.7
+    "C13": "partly",  # 3 + 1 + 1 kernels, but 178.2 + 155.0 + 129.4 µs for a layer of 387.5
 }
 HEAD_DIM = {
     "C10": "supported",  # every library issues 1.00 × at 64
@@ -58,13 +58,11 @@ def test_the_head_dim_run_answers_what_it_holds(claim: str, verdict: str) -> Non
 @pytest.mark.parametrize(
     ("name", "claim", "says", "by_hand"),
     [
-        ("default", "C2", "replayed without launches", 588.26 / 176.71),
-        ("default", "C2", "a Python caller waits", 714.09 / 180.80),
-        ("default", "C9", "time of the library's kernel", 4413.0 / 159.31),
-        ("default", "C9", "multiprocessors", 384),
-        ("default", "C10", "sdpa does", (230.99 / 72) / (159.31 / 64)),
-        ("default", "C11", "sdpa_flash does", (178.36 / 32) / (247.45 / 64)),
-        ("default", "C13", "measured apart", (176.71 + 155.21 + 131.04) / 385.69),
+        ("default", "C2", "replayed without launches", 598.00 / 178.17),
+        ("default", "C2", "a Python caller waits", 668.78 / 182.77),
+        ("default", "C10", "sdpa does", (229.59 / 72) / (159.19 / 64)),
+        ("default", "C11", "sdpa_flash does", (178.18 / 32) / (246.28 / 64)),
+        ("default", "C13", "measured apart", (178.17 + 155.00 + 129.40) / 387.47),
         ("head_dim", "C11", "sdpa_cudnn executes", 2.0),
         ("head_dim", "C12", "sdpa_flash executes", 4 / 3),
     ],
