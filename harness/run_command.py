@@ -24,7 +24,7 @@ from variants.presets import PRESETS
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 LEAST_TRIAL_S = {"cpu": 0.2, "cuda": 0.19}
 """About what verifying a forward case and its fewest samples take, at the default shapes; on an H200 the mean of 152.
@@ -91,11 +91,19 @@ def dry_run(options: Options) -> int:
             f"  {group.stage:10} {group.direction:9}{group.shape}: {', '.join(case.variant for case in group.cases)}"
         )
     for reason in dict.fromkeys(f"{outcome.value}: {reason}" for _, outcome, reason in plan.left_out):
-        left = sorted({c.variant for c, o, r in plan.left_out if f"{o.value}: {r}" == reason})
-        print(f"  left out, {reason}: {', '.join(left)}")
+        left = ((c.stage, c.variant) for c, o, r in plan.left_out if f"{o.value}: {r}" == reason)
+        print(f"  left out, {reason}: {_by_stage(left)}")
     if plan.asides:
-        print(f"  {ASIDES}: {', '.join(plan.asides)}")
+        print(f"  {ASIDES}: {_by_stage(plan.asides)}")
     return 0
+
+
+def _by_stage(variants: Iterable[tuple[str, str]]) -> str:
+    """`relayout in split; fused_graph, custom in stack`: the same name may be another matter in another stage."""
+    of_stage: dict[str, dict[str, None]] = {}
+    for stage, name in variants:
+        of_stage.setdefault(stage, {})[name] = None
+    return "; ".join(f"{', '.join(of_stage[stage])} in {stage}" for stage in STAGES if stage in of_stage)
 
 
 @ended_by_signals()
@@ -131,8 +139,9 @@ def resume(path: Path, options: Options) -> int:
 def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
     if not (options.everything or options.quick or options.selection != Selection()):
         raise UsageError(
-            f"nothing selected: --all, or any of --stage ({', '.join(STAGES)}), --model ({', '.join(PRESETS)}), "
-            f"--variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, --mask, --dtype, --direction"
+            f"nothing selected: --quick, --all, or any of --stage ({', '.join(STAGES)}), --model "
+            f"({', '.join(PRESETS)}), --variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, "
+            "--mask, --dtype, --direction"
         )
     if options.replicates is not None and not 1 <= options.replicates <= 100:
         raise UsageError(f"--replicates {options.replicates} is out of range: 1 to 100 would do")

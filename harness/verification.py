@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from results.schema import Verification
+from results.words import counted
 from variants.inputs import torch_dtype
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _judged(
     allowed: tuple[float, float],
 ) -> Verification:
     limit, row_limit = allowed
-    reason = _mismatch(outputs, reference, dtype)
+    reason = mismatch(outputs, reference, dtype)
     errors: tuple[float, float] | None = None
     if reason is None:
         pairs = [_errors(*each) for each in zip(outputs, reference, row_scales, strict=True)]
@@ -221,12 +222,12 @@ def _fill_with_nan(sizes: list[int], device: torch.device) -> None:
             blocks.append(torch.full((size,), 0xFF, dtype=torch.uint8, device=device))
 
 
-def _mismatch(
+def mismatch(
     outputs: tuple[torch.Tensor, ...], reference: tuple[torch.Tensor, ...], dtype: str
 ) -> str | None:
     """What keeps the outputs from being compared at all, or None."""
     if len(outputs) != len(reference):
-        return f"gave {len(outputs)} tensors where the stage has {len(reference)}"
+        return f"gave {counted(len(outputs), 'tensor')} where the stage has {len(reference)}"
     for output, right in zip(outputs, reference, strict=True):
         if not isinstance(output, torch.Tensor):
             return f"gave a {type(output).__name__} where a tensor belongs"

@@ -137,9 +137,10 @@ class Variant:
         """Untimed: `call`'s output rearranged into the stage's canonical tensors, for verification.
 
         qkv and split: Q, K, V, each [batch, n_head, seq_len, head_dim]; attention: O in the same layout;
-        output, sublayer and stack: Y [batch, seq_len, d_model]. The default suits one tensor already in that form.
+        output, sublayer and stack: Y [batch, seq_len, d_model]. The default suits what is in that form already:
+        one tensor, or a tuple or list of them.
         """
-        return output if isinstance(output, tuple) else (output,)
+        return tuple(output) if isinstance(output, tuple | list) else (output,)
 
 
 def _version(capability: tuple[int, int] | None) -> str:
