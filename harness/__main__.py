@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from harness.errors import INTERRUPTED
+from harness.errors import INTERRUPTED, printable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -119,10 +119,8 @@ def _message(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    # One line, whatever a file's name or a plugin's message holds.
-    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(message.split()))
     if sys.stderr is not None:
-        print(f"headbench: {line}", file=sys.stderr)
+        print(f"headbench: {printable(message)}", file=sys.stderr)
     return code
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from harness.nested import flat, mapped
+from harness.output_form import differentiable_fault
 from harness.trainable import Trainable, trainable
 from harness.verification import mismatch
 from variants.direction import BACKWARD, FORWARD
@@ -90,7 +91,8 @@ def direct(direction: str, kind: type[Variant], shape: Shape, inputs: Inputs) ->
     """A variant of this kind, prepared and bound. The caller has set the mode: inference, or recording gradients.
 
     Raises:
-        NoGradient: autograd sees no way back from a part of the output, or more than one to a weight.
+        NoGradient: the output is none of the stage's, or autograd sees no way back from a part of it, or more than
+            one to a weight.
         Unsupported: it sees none at all.
         Exception: whatever the variant raises.
     """
@@ -135,6 +137,7 @@ class Step:
         self._forward = partial(of.variant.call, *self._activations)
         leaves = (*self._activations, *of.parameters)
         output = self._forward()
+        self._refuse_other_outputs(output)
         self._d_output = mapped(_empty_like, output)
         self._arrange()
         found = _gradients(flat(output), leaves, flat(self._d_output))
@@ -183,6 +186,20 @@ class Step:
         arranged = torch.autograd.grad(canonical, flat(leaves), self._inputs.output_gradients)
         for own, new in zip(flat(self._d_output), arranged, strict=True):
             own.copy_(new)
+
+    def _refuse_other_outputs(self, output: Any) -> None:
+        """What is none of the stage's outputs has no gradient that could be asked for in words."""
+        variant = self._of.variant
+        returned = mapped(torch.Tensor.detach, output)
+        fault = differentiable_fault(
+            variant.stage,
+            variant.shape.dtype,
+            returned,
+            variant.canonical(returned),
+            self._inputs.output_gradients,
+        )
+        if fault:
+            raise NoGradient(f"before its gradients: {fault}")
 
     def _refuse_several_ways(self) -> None:
         """What adds up the gradients of a weight's copies would be left to verification, and not be timed."""

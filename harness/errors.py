@@ -41,6 +41,11 @@ def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> Usag
     )
 
 
+def printable(text: str) -> str:
+    """The text on one line, without control codes or overrides of direction, whatever a name or a reason quotes."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+
+
 def shown(text: str) -> str:
     """What the user typed, quoted and of bounded length, for a message."""
     return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")

@@ -15,6 +15,7 @@ from harness import rounds, verification
 from harness.directed import Expected, NoGradient, direct, expect
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
+from harness.output_form import form_fault
 from harness.sensors.memory import MemorySensor
 from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
@@ -36,9 +37,6 @@ LONGEST_BLOCKS_S = {"cpu": rounds.LONGEST_BLOCK_S, "cuda": 0.03}
 LEAST_SERIES_S = 0.025
 """What a case's mode gets at least, though a group whose first calls load libraries has spent its time on that."""
 CHANGED = "changes its inputs in place: each timed call would see another input"
-UNTIMED = (
-    "`canonical` gives other values than `call` returned: it may only rearrange them, for it is not timed"
-)
 
 
 class SharedFault(Exception):
@@ -154,8 +152,8 @@ class GroupMeasurement:
             lane.checks.append(check)
             if not check.passed:
                 raise IncorrectOutput(verification.explain(check))
-        if not verification.only_rearranges(found.as_returned, found.outputs):
-            raise IncorrectOutput(UNTIMED)
+        if found.outputs and (fault := form_fault(self._group.stage, found.as_returned, found.outputs)):
+            raise IncorrectOutput(fault)
         directed.release()
 
     def _refuse_changed_inputs(self) -> None:

@@ -37,6 +37,8 @@ def path(option: str, text: str, metavar: str) -> typer.models.OptionInfo:
 def _path(given: str | Path) -> Path:
     if not str(given):
         raise typer.BadParameter("'' is no path: give one, or leave the option out")
+    if str(given) == "-":
+        raise typer.BadParameter("'-' is a sign for stdout elsewhere, and here a file's name: ./- would do")
     return Path(given)
 
 

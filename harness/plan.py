@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
@@ -218,13 +219,22 @@ def _refuse_absurd(stage: str, shape: Shape, direction: str, environment: dict[s
     if need > have:
         raise UsageError(
             f"{stage} at {shape} needs at least {_size(need)} for its inputs and output, {owner['name']} has "
-            f"{_size(have)}: a smaller --batch or --seq-len would do"
+            f"{_size(have)}: {_smaller(stage, shape, have)} would do"
         )
     if (flops := STAGES[stage].useful_flops(shape, direction)) > MOST_FLOPS:
         raise UsageError(
             f"{stage} at {shape} is {flops:.1e} FLOP a call, over the {MOST_FLOPS:.0e} that the "
-            f"fastest GPU does in a quarter of an hour: a smaller --batch or --seq-len would do"
+            f"fastest GPU does in a quarter of an hour: {_smaller(stage, shape)} would do"
         )
+
+
+def _smaller(stage: str, shape: Shape, memory_bytes: float = math.inf) -> str:
+    """Which sizes to lower: those of the activations, unless the weights alone are more than the memory."""
+    weights = STAGES[stage].parameters(shape) * shape.element_bytes
+    sizes = ["d_model"] if weights > memory_bytes else ["--batch", "--seq-len"]
+    if STAGES[stage].deep:
+        sizes.append("--n-layer")
+    return "a smaller " + " or ".join([", ".join(sizes[:-1]), sizes[-1]] if len(sizes) > 1 else sizes)
 
 
 def _size(count: float) -> str:

@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from harness.errors import printable
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -75,7 +77,7 @@ class Progress:
 
     def note(self, text: str) -> None:
         """A line that stays."""
-        self._bar.console.print(Text(text), soft_wrap=True)
+        self._bar.console.print(Text(printable(text)), soft_wrap=True)
 
     def _show(self, text: str) -> None:
         text = f"{self._part} {text}"

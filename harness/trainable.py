@@ -46,6 +46,7 @@ def trainable(kind: type[Variant], shape: Shape, weights: Weights) -> Trainable:
     """The variant, prepared; both times the weights say that gradients are wanted.
 
     Raises:
+        ValueError: `prepare` does not keep the same tensors both times.
         Exception: whatever `prepare` raises.
     """
     # Aliases with a count of changes of their own: weights are written again, with the values they had, after a variant
@@ -57,11 +58,7 @@ def trainable(kind: type[Variant], shape: Shape, weights: Weights) -> Trainable:
     with torch.no_grad():
         variant = kind(shape)
         variant.prepare(own)
-    pairs = [
-        (parameter, link)
-        for parameter, link in zip(held(variant), held(linked), strict=True)
-        if link.requires_grad
-    ]
+    pairs = [(parameter, link) for parameter, link in _paired(variant, linked) if link.requires_grad]
     for parameter, _ in pairs:
         parameter.requires_grad_()
     return Trainable(
@@ -70,6 +67,17 @@ def trainable(kind: type[Variant], shape: Shape, weights: Weights) -> Trainable:
         linked=tuple(link for _, link in pairs),
         weights=learned(kind.stage, canonical),
     )
+
+
+def _paired(variant: Variant, linked: Variant) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """The tensors of one beside those of the other, which must be alike."""
+    own, links = list(held(variant)), list(held(linked))
+    if [one.shape for one in own] != [one.shape for one in links]:
+        raise ValueError(
+            f"`prepare` kept {len(links)} tensors the first time and {len(own)} the second, or of other shapes: for "
+            f"gradients it runs twice, and must arrange the weights alike"
+        )
+    return list(zip(own, links, strict=True))
 
 
 def held(variant: Variant) -> Iterator[torch.Tensor]:

@@ -25,8 +25,11 @@ _ENDED = {
 }
 """How a test of that outcome ends; any other is skipped."""
 
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, not even as an entity: most control characters and lone surrogates."""
+_NO_XML = re.compile(
+    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
+"""What XML 1.0 cannot hold, not even as an entity (most control characters, lone surrogates), and what a viewer would
+obey instead of show: overrides of direction, other line ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,4 +98,4 @@ def _natural(grids: Sequence[Grid[Any]], column: int) -> int:
     cells += [
         line.cells[column] for grid in grids for line in grid.lines if line.instead is None or column == 0
     ]
-    return max(map(cell_len, cells))
+    return max(1, *map(cell_len, cells))  # nothing folds into no width

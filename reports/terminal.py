@@ -50,7 +50,8 @@ def new_console(file: TextIO | None = None, width: int | None = None) -> Console
     if isinstance(file, TextIOWrapper):
         file.reconfigure(errors="replace")
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
-    if width is None and not console.is_terminal and not os.environ.get("COLUMNS"):
+    piped = not console.is_terminal and not os.environ.get("COLUMNS")
+    if width is None and (piped or console.width < 1):  # of no width nothing would be shown
         console.width = PIPED_WIDTH
     return console
 

@@ -17,7 +17,7 @@ MISSING = "–"
 REASON_CHARACTERS = 400
 """A reason longer than this is cut where it is shown; the stored run keeps it whole."""
 
-_UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
+_UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def plain(text: object) -> str:

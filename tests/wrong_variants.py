@@ -91,6 +91,28 @@ class SwapsKAndV(Variant):
         return q, v, k
 
 
+class ReturnsViews(Variant):
+    """The right values, where they were: nothing is moved."""
+
+    stage = "split"
+    name = "wrong_returns_views"
+
+    def call(self, projected):
+        return tuple(part.transpose(1, 2) for part in projected.unbind(2))
+
+
+class ReturnsWhatItIsGiven(ReturnsViews):
+    """Nothing is called at all; the copies are made where no clock runs."""
+
+    name = "wrong_copies_untimed"
+
+    def call(self, projected):
+        return projected
+
+    def canonical(self, output):
+        return tuple(view.contiguous() for view in super().call(output))
+
+
 class Stack(Variant):
     """A stack that is right, for its subclasses to spoil; without a name it is no variant itself."""
 

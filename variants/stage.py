@@ -22,7 +22,8 @@ class Stage:
     `activations_in` and `activations_out` count [batch, seq_len, d_model] tensors: with the parameters they
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
     the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
-    `deep` says that `n_layer` is a size of it, `one_model` that one model is enough by default: others tell little
+    `deep` says that `n_layer` is a size of it, `contiguous` that its canonical outputs must be so as `call` leaves
+    them, `one_model` that one model is enough by default: others tell little
     more. `gradients` names those of the activations, then those of the weights that the stage learns, a layer's, as
     `variants.reference_gradients` gives them; without any the stage is computed forward alone.
     """
@@ -37,6 +38,7 @@ class Stage:
     activations_out: int
     strided: str | None = None
     deep: bool = False
+    contiguous: bool = False
     one_model: bool = False
     gradients: tuple[str, ...] = ()
     saves: bool = True
@@ -85,6 +87,7 @@ STAGES = {
             parameters=work.no_parameters,
             activations_in=3,
             activations_out=3,
+            contiguous=True,
             one_model=True,
             gradients=("dQKV",),
             saves=False,

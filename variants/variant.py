@@ -136,9 +136,9 @@ class Variant:
     def canonical(self, output: Any) -> tuple[torch.Tensor, ...]:
         """Untimed: `call`'s output rearranged into the stage's canonical tensors, for verification.
 
-        qkv and split: Q, K, V, each [batch, n_head, seq_len, head_dim]; attention: O in the same layout;
-        output, sublayer and stack: Y [batch, seq_len, d_model]. The default suits what is in that form already:
-        one tensor, or a tuple or list of them.
+        qkv and split: Q, K, V, each [batch, n_head, seq_len, head_dim], a split's contiguous as `call` left them;
+        attention: O in the same layout; output, sublayer and stack: Y [batch, seq_len, d_model]. The default suits
+        what is in that form already: one tensor, or a tuple or list of them.
         """
         return tuple(output) if isinstance(output, tuple | list) else (output,)
 

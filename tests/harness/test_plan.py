@@ -314,7 +314,22 @@ def test_an_absurd_shape_is_refused_by_arithmetic_alone(asked):
     message = str(caught.value)
     assert message.startswith("qkv at batch ")
     assert "for its inputs and output, Some CPU has 8 GiB" in message
-    assert message.endswith("a smaller --batch or --seq-len would do")
+    weights = "d_model" in asked or "head_dim" in asked
+    assert message.endswith(f"a smaller {'d_model' if weights else '--batch or --seq-len'} would do")
+
+
+@pytest.mark.parametrize(
+    ("asked", "way_out"),
+    [
+        ({"d_model": (10**6,), "n_head": (1,)}, "a smaller d_model would do"),
+        ({"stages": ("stack",), "n_layer": (10**6,)}, "a smaller d_model or --n-layer would do"),
+        ({"stages": ("stack",), "batch": (10**6,)}, "a smaller --batch, --seq-len or --n-layer would do"),
+    ],
+)
+def test_what_is_told_to_be_smaller_is_what_was_too_large(asked, way_out):
+    with pytest.raises(UsageError) as caught:
+        plan(CPU, [*VARIANTS, facts("stack", "fused_sdpa")], **asked)
+    assert str(caught.value).endswith(way_out)
 
 
 def test_a_call_of_hours_is_refused_though_its_tensors_would_fit():

@@ -90,6 +90,13 @@ def test_what_xml_cannot_hold_is_replaced_and_the_rest_kept() -> None:
     )
 
 
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\u200f", "\u2028", "\ufeff"])
+def test_what_a_viewer_would_obey_is_replaced(sign: str) -> None:
+    text = junit(f"run{sign}", [CaseResult(sign, f"a{sign}b", "error", sign, f"why{sign}", output=sign)])
+    assert sign not in text
+    assert "a\N{REPLACEMENT CHARACTER}b" in text
+
+
 def test_every_outcome_but_these_is_skipped() -> None:
     failing = {outcome for outcome in Outcome if outcome.failed}
     of = runs.run([runs.failed("bad", outcome, "why", batch=n + 1) for n, outcome in enumerate(Outcome) if n])

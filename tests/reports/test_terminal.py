@@ -81,6 +81,12 @@ def test_piped_output_is_100_columns_wide_unless_columns_says_otherwise(
     assert terminal.new_console(io.StringIO()).width == 87
 
 
+@pytest.mark.parametrize("columns", ["", "0", "00", "-3", "many", "80 "])
+def test_a_width_that_is_none_hides_nothing(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert terminal.new_console(io.StringIO()).width >= 80
+
+
 def test_a_gpu_group_reads_as_a_table_ranked_by_isolated_time() -> None:
     rows = table(runs.rendered(runs.gpu_run()), "qkv forward · batch 32")
     titles, first, _, last = (re.split(r"  +", row.strip()) for row in rows)

@@ -16,6 +16,7 @@ from reports import text
         ("two\nlines\r\n and\ttabs ", "two lines and tabs"),
         ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
         ("right\u202eleft", "right\\u202eleft"),
+        ("one\u2028two\u2029", "one two"),
         ("half\ud800", "half\\ud800"),
         ("[red]x[/]", "[red]x[/]"),
         ("头 µs", "头 µs"),

@@ -220,3 +220,104 @@ def test_what_one_backward_keeps_is_not_in_its_neighbours_memory():
     assert len(Neighbour.most) > 5
     assert max(Neighbour.most) == 1
     assert not SavesALot.alive
+
+
+class InItsOwnForm(Right):
+    """Right values in a form that is none of the stage's."""
+
+    def call(self, q, k, v):
+        return self.formed(super().call(q, k, v))
+
+
+class Nothing(InItsOwnForm):
+    name = "nothing"
+
+    def formed(self, out):
+        return None
+
+
+class Integers(InItsOwnForm):
+    name = "integers"
+
+    def formed(self, out):
+        return out.int()
+
+
+class Wide(InItsOwnForm):
+    name = "wide"
+
+    def formed(self, out):
+        return out.double()
+
+
+class Named(InItsOwnForm):
+    name = "named"
+
+    def formed(self, out):
+        return {"o": out}
+
+    def canonical(self, output):
+        return (output["o"],)
+
+
+class WithMore(InItsOwnForm):
+    name = "with_more"
+
+    def formed(self, out):
+        return out, out.detach().sum(-1), None
+
+    def canonical(self, output):
+        return output[:1]
+
+
+class MergesHeads(InItsOwnForm):
+    name = "merges_heads"
+
+    def formed(self, out):
+        return out.flatten(2)
+
+
+FORMS = {
+    Nothing: "gave a NoneType where a tensor belongs",
+    Integers: "gave torch.int32 where torch.float32 belongs",
+    Wide: "gave torch.float64 where torch.float32 belongs",
+    Named: "`canonical` gives other values than `call` returned",
+    WithMore: "`canonical` gives other values than `call` returned",
+    MergesHeads: "gave the shape [2, 3, 256] where [2, 3, 16, 16] belongs",
+}
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "step"])
+def test_an_output_of_another_form_is_incorrect_in_the_same_words_in_every_direction(direction):
+    """A naive tool hands it to autograd, which fails in words of its own, or gives gradients of another arithmetic."""
+    trials = measured(*FORMS, shape=SHAPE, direction=direction)
+    for kind, said in FORMS.items():
+        assert trials[kind.name].outcome is Outcome.INCORRECT, kind.name
+        assert said in trials[kind.name].reason, trials[kind.name].reason
+
+
+@pytest.mark.parametrize("direction", ["backward", "step"])
+def test_a_split_that_moves_nothing_has_no_gradient_either(direction):
+    wrong = discover([Path(__file__).parents[1] / "wrong_variants.py"]).variants
+    names = ("wrong_returns_views", "wrong_copies_untimed")
+    trials = measured(*(wrong["split", name] for name in names), shape=SHAPE, direction=direction)
+    for name in names:
+        assert trials[name].outcome is Outcome.INCORRECT
+        assert "not contiguous as `call` returns it" in trials[name].reason
+
+
+class PreparesAnew(Right):
+    """Keeps one tensor more every time."""
+
+    name = "prepares_anew"
+    times = 0
+
+    def prepare(self, weights):
+        type(self).times += 1
+        self.kept = [weights.w_q.clone() for _ in range(self.times)]
+
+
+def test_a_prepare_that_keeps_other_tensors_the_second_time_is_told_so():
+    trial = measured(PreparesAnew, shape=SHAPE, direction="step")["prepares_anew"]
+    assert trial.outcome is Outcome.CRASHED
+    assert "`prepare` kept 1 tensors the first time and 2 the second" in trial.reason

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import torch
 
+from harness.output_form import form_fault
 from harness.verification import compare, explain, poison
 from variants.inputs import Inputs, fresh_activations, make_inputs, torch_dtype
 from variants.reference import reference
@@ -45,10 +46,13 @@ def verify(own: Variant, shape: Shape, inputs: Inputs, when: str) -> None:
     right = reference(own.stage, shape, inputs)
     given = inputs.arriving(own.arrives)
     poison(shape, inputs.activations[0].device)
-    outputs = own.canonical(own.call(*given.activations))
+    returned = own.call(*given.activations)
+    outputs = own.canonical(returned)
     assert given.equals(inputs), f"it changes its inputs or weights at {shape}"
     check = compare(outputs, right, shape.dtype, when, shape.n_layer)
     assert check.passed, f"{own.stage}/{own.name} at {shape}: {explain(check)}"
+    fault = form_fault(own.stage, returned, outputs)
+    assert fault is None, f"{own.stage}/{own.name} at {shape}: {fault}"
 
 
 def check_contract(variant: type[Variant], shape: Shape, device: torch.device) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.output_form import form_fault
 from harness.verification import compare, poison
 from variants.inputs import Inputs, fresh_activations, make_inputs
 from variants.reference import reference
@@ -46,8 +47,10 @@ def caught(variant: type, shape: Shape, device: torch.device) -> str | None:
 def passes(own, shape: Shape, inputs: Inputs, when: str) -> bool:
     expected = reference(own.stage, shape, inputs)
     poison(shape, inputs.activations[0].device)
-    outputs = own.canonical(own.call(*inputs.activations))
-    return compare(outputs, expected, shape.dtype, when, shape.n_layer).passed
+    returned = own.call(*inputs.activations)
+    outputs = own.canonical(returned)
+    right = compare(outputs, expected, shape.dtype, when, shape.n_layer).passed
+    return right and form_fault(own.stage, returned, outputs) is None
 
 
 @pytest.mark.parametrize("device", DEVICES)
