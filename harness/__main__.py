@@ -25,6 +25,11 @@ def main() -> None:
         told = f"package {foreign[0]!r} would be imported from {foreign[1]}, headbench's own is {ours}"
         way_out = "run from another folder, or install headbench in a virtual environment of its own"
         sys.exit(_fail(f"{told}: {way_out}", 2))
+    if importlib.util.find_spec("typer") is None:
+        way_out = (
+            f"activate the virtual environment that headbench was installed in, or pip install -e {ROOT}"
+        )
+        sys.exit(_fail(f"typer is not installed for {sys.executable}: {way_out}", 2))
     sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
     try:
         code = _run()

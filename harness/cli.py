@@ -57,7 +57,7 @@ def run(
         bool,
         typer.Option(
             "--quick",
-            help="A first look: one replicate, 8 s, everything but stacks at andrea-120m unless chosen.",
+            help="A first look: one replicate, 7 s, everything but stacks at andrea-120m unless chosen.",
         ),
     ] = False,
     budget: Annotated[

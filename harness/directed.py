@@ -20,6 +20,7 @@ import torch
 from harness.nested import flat, mapped
 from harness.output_form import differentiable_fault
 from harness.trainable import Trainable, trainable
+from harness.verification import mismatch
 from variants.direction import BACKWARD, FORWARD
 from variants.reference import reference
 from variants.reference_gradients import Gradient, reference_gradients
@@ -35,7 +36,7 @@ Tensors = tuple[torch.Tensor, ...]
 
 
 class NoGradient(Exception):
-    """The gradients are not what training would pay for; the message says why."""
+    """There are no gradients, or not those that training would pay for; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +174,15 @@ class Step:
         return type(self)(self._of, inputs)
 
     def _arrange(self) -> None:
-        """The output's gradient from the canonical layout into the variant's, by the chain rule of `canonical`."""
+        """The output's gradient from the canonical layout into the variant's, by the chain rule of `canonical`.
+
+        Raises:
+            NoGradient: the output is not the stage's, so that its gradient has no place in it.
+        """
         leaves = mapped(lambda like: torch.empty_like(like).requires_grad_(), self._d_output)
         canonical = self._of.variant.canonical(leaves)
+        if why := mismatch(canonical, self._inputs.output_gradients, self._of.variant.shape.dtype):
+            raise NoGradient(why)
         arranged = torch.autograd.grad(canonical, flat(leaves), self._inputs.output_gradients)
         for own, new in zip(flat(self._d_output), arranged, strict=True):
             own.copy_(new)

@@ -28,13 +28,17 @@ class UsageError(HeadbenchError):
     exit_code = 2
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """`<kind> <name> is unknown`, with the nearest known names, or all of them when none is near."""
+def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> UsageError:
+    """`<kind> <name> is unknown`, in `where` if told, with the nearest known names, or all when none is near."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:
-        return UsageError(f"{kind} {shown(name)} is unknown: did you mean {' or '.join(near)}?")
-    return UsageError(f"{kind} {shown(name)} is unknown: {', '.join(names)} are known")
+        return UsageError(
+            f"{kind} {shown(name)} is unknown{where and f' in {where}'}: did you mean {' or '.join(near)}?"
+        )
+    return UsageError(
+        f"{kind} {shown(name)} is unknown{where and f' in {where}'}: {', '.join(names)} are known"
+    )
 
 
 def printable(text: str) -> str:

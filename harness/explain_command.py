@@ -34,8 +34,8 @@ def show(variant: str, against: str | None, where: str | None, formats: Sequence
         standings = run.standings()
         if not standings:
             raise UsageError(f"run {run.path} timed nothing: --from names another")
-        main = _of_variant(standings, variant)
-        other = _beside(standings, against, main) if against is not None else []
+        main = _of_variant(standings, variant, run.manifest.run_id)
+        other = _beside(standings, against, main, run.manifest.run_id) if against is not None else []
         _print(main, other, form)
         if missing := {one.record.case.group for one in main} - {one.record.case.group for one in other}:
             _tell_missing(against, missing)
@@ -50,14 +50,16 @@ def _tell_missing(against: str | None, groups: set[str]) -> None:
         )
 
 
-def _of_variant(standings: Sequence[Standing], named: str, stage: str | None = None) -> list[Standing]:
+def _of_variant(
+    standings: Sequence[Standing], named: str, run: str, stage: str | None = None
+) -> list[Standing]:
     """The variant's cases, of which one at least has a time; in this stage, where the name does not tell one."""
     told, _, name = named.rpartition("/")
     told = told or stage or ""
     ours = [one for one in standings if one.variant == name and told in ("", one.record.case.stage)]
     if not ours:
         known = [f"{one.record.case.stage}/{one.variant}" if told else one.variant for one in standings]
-        raise unknown("variant", f"{told}/{name}" if told else name, dict.fromkeys(known))
+        raise unknown("variant", f"{told}/{name}" if told else name, dict.fromkeys(known), f"run {run}")
     stages = dict.fromkeys(one.record.case.stage for one in ours)
     if len(stages) > 1:
         choices = " or ".join(f"{one}/{name}" for one in stages)
@@ -67,10 +69,10 @@ def _of_variant(standings: Sequence[Standing], named: str, stage: str | None = N
     return ours
 
 
-def _beside(standings: Sequence[Standing], named: str, main: Sequence[Standing]) -> list[Standing]:
+def _beside(standings: Sequence[Standing], named: str, main: Sequence[Standing], run: str) -> list[Standing]:
     """The cases of the variant that `main` is held against: of its stage, and at one of its shapes at least."""
     stage, name = main[0].record.case.stage, main[0].variant
-    other = _of_variant(standings, named, stage)
+    other = _of_variant(standings, named, run, stage)
     if other[0].record.case.stage != stage:
         raise UsageError(
             f"--against {shown(named)} is of another stage than {stage}/{name}: one of its own would do"

@@ -12,6 +12,7 @@ from rich.text import Text
 from harness.plan import ASIDES
 from harness.probe import look
 from harness.request import CPU_DEFAULTS, GPU_DEFAULTS
+from results.store import reference_names
 from variants.direction import FORWARD
 from variants.presets import PRESETS
 from variants.shape import Shape
@@ -31,7 +32,7 @@ ASIDE = "*"
 
 
 def show(device: str | None, plugins: tuple[Path, ...]) -> None:
-    """Print stages with their variants, and presets."""
+    """Print stages with their variants, presets, and the runs that came with headbench."""
     environment, variants = look(device, plugins)
     console = Console(highlight=False) if Console().is_terminal else Console(highlight=False, width=100)
     for notice in environment["notices"]:
@@ -53,6 +54,9 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
     console.print()
     console.print(Text("presets, with the weights of attention in all their layers", style="bold"))
     console.print(_presets())
+    if names := reference_names():
+        console.print(Text("recorded runs, for report and for --from of claims and explain", style="bold"))
+        console.print(Text(", ".join(names)))
 
 
 def _variants(variants: list[VariantFacts]) -> Table:

@@ -38,10 +38,13 @@ ON_CPU = {
     "counters": "Nsight Compute counts on GPUs; this run is on the CPU",
 }
 
+NOT_WATCHED = "a --quick run does not watch the GPU: run without --quick"
+"""Why a first look lacks what takes a process of its own, longer than all else in it."""
 
-def usual_s(cases: int, device: str) -> float:
+
+def usual_s(cases: int, device: str, *, watched: bool = True) -> float:
     """About how long it takes to observe so many cases."""
-    return 0.0 if device == "cpu" or not cases else USUAL_START_S + USUAL_CASE_S * cases
+    return 0.0 if device == "cpu" or not (cases and watched) else USUAL_START_S + USUAL_CASE_S * cases
 
 
 class Observing:
@@ -57,10 +60,12 @@ class Observing:
             HeadbenchError: an observer cannot start.
             StoreError: an observation could not be stored.
         """
-        if self._writer.run.manifest.environment["device"] == "cpu":
+        manifest = self._writer.run.manifest
+        on_cpu, watched = manifest.environment["device"] == "cpu", manifest.settings.get("watched", True)
+        if on_cpu or not watched:
             for field, cases in self._writer.run.unobserved().items():
                 for case in cases:
-                    self._store(case, field, ON_CPU[field])
+                    self._store(case, field, ON_CPU[field] if on_cpu else NOT_WATCHED)
             return
         while lacking := self._lacking():
             self._progress.begin("observing")

@@ -81,12 +81,12 @@ class Group:
 class Plan:
     """Groups to measure, and the cases left out, each with its outcome and reason. `cases` is the whole grid.
 
-    `asides` names variants of its stages that are in none of them: they were not asked for by name.
+    `asides` are variants of its stages, as (stage, name), that are in none of them: they were not asked for by name.
     """
 
     groups: tuple[Group, ...]
     left_out: tuple[LeftOut, ...]
-    asides: tuple[str, ...] = ()
+    asides: tuple[tuple[str, str], ...] = ()
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -124,8 +124,10 @@ def make_plan(selection: Selection, variants: list[VariantFacts], environment: d
             measured = tuple(case for name, case in cases.items() if not refusals[name])
             if measured:
                 groups.append(Group(stage, shape, measured))
-    unnamed = (v.name for v in variants if v.aside and v.stage in stages and not selection.variants)
-    return Plan(tuple(groups), tuple(left_out), tuple(dict.fromkeys(unnamed)))
+    unnamed = (
+        (v.stage, v.name) for v in variants if v.aside and v.stage in stages and not selection.variants
+    )
+    return Plan(tuple(groups), tuple(left_out), tuple(unnamed))
 
 
 def leave_out(

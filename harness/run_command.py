@@ -24,7 +24,7 @@ from variants.presets import PRESETS
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 LEAST_TRIAL_S = {"cpu": 0.2, "cuda": 0.19}
 """About what verifying a forward case and its fewest samples take, at the default shapes; on an H200 the mean of 152.
@@ -91,11 +91,19 @@ def dry_run(options: Options) -> int:
             f"  {group.stage:10} {group.direction:9}{group.shape}: {', '.join(case.variant for case in group.cases)}"
         )
     for reason in dict.fromkeys(f"{outcome.value}: {reason}" for _, outcome, reason in plan.left_out):
-        left = sorted({c.variant for c, o, r in plan.left_out if f"{o.value}: {r}" == reason})
-        print(f"  left out, {reason}: {', '.join(left)}")
+        left = ((c.stage, c.variant) for c, o, r in plan.left_out if f"{o.value}: {r}" == reason)
+        print(f"  left out, {reason}: {_by_stage(left)}")
     if plan.asides:
-        print(f"  {ASIDES}: {', '.join(plan.asides)}")
+        print(f"  {ASIDES}: {_by_stage(plan.asides)}")
     return 0
+
+
+def _by_stage(variants: Iterable[tuple[str, str]]) -> str:
+    """`relayout in split; fused_graph, custom in stack`: the same name may be another matter in another stage."""
+    of_stage: dict[str, dict[str, None]] = {}
+    for stage, name in variants:
+        of_stage.setdefault(stage, {})[name] = None
+    return "; ".join(f"{', '.join(of_stage[stage])} in {stage}" for stage in STAGES if stage in of_stage)
 
 
 @ended_by_signals()
@@ -131,8 +139,9 @@ def resume(path: Path, options: Options) -> int:
 def _plan(options: Options) -> tuple[Plan, dict[str, Any]]:
     if not (options.everything or options.quick or options.selection != Selection()):
         raise UsageError(
-            f"nothing selected: --all, or any of --stage ({', '.join(STAGES)}), --model ({', '.join(PRESETS)}), "
-            f"--variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, --mask, --dtype, --direction"
+            f"nothing selected: --quick, --all, or any of --stage ({', '.join(STAGES)}), --model "
+            f"({', '.join(PRESETS)}), --variant, --head-dim, --n-head, --d-model, --n-layer, --batch, --seq-len, "
+            "--mask, --dtype, --direction"
         )
     if options.replicates is not None and not 1 <= options.replicates <= 100:
         raise UsageError(f"--replicates {options.replicates} is out of range: 1 to 100 would do")
@@ -159,6 +168,7 @@ def _settings(options: Options, environment: dict[str, Any]) -> dict[str, Any]:
         "silence_s": options.silence_s,
         "seed": options.seed,
         "counters": options.counters or "gpm",
+        "watched": not options.quick,
         "plugins": remember(options.plugins),
     }
 
@@ -182,7 +192,8 @@ def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     device = environment["device"].partition(":")[0]
     trials = sum(USEFUL[group.direction] * len(group.cases) for group in plan.groups)
     replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * trials
-    least_s = settings["replicates"] * replicate_s + observations.usual_s(plan.measured, device)
+    watching_s = observations.usual_s(plan.measured, device, watched=settings["watched"])
+    least_s = settings["replicates"] * replicate_s + watching_s
     counts = settings["counters"] == "ncu" and device == "cuda"
     counting_s = counting.usual_s([None] * plan.measured) if counts else 0.0
     budget_s = settings["budget_s"]
@@ -272,7 +283,11 @@ def fill(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...]) -> N
     store_left_out(writer, left_out)
     with Progress(len(run.missing()), budget_s) as progress:
         observed = {one.case for one in run.observations} | {case for case, _, _ in left_out}
-        observing_s = usual_s(len(set(run.manifest.cases) - observed), run.manifest.environment["device"])
+        observing_s = usual_s(
+            len(set(run.manifest.cases) - observed),
+            run.manifest.environment["device"],
+            watched=run.manifest.settings.get("watched", True),
+        )
         Runner(writer, progress).run(budget_s - observing_s)
         Observing(writer, progress).run()
         Counting(writer, progress).run()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from results.schema import Verification
+from results.words import counted
 from variants.inputs import torch_dtype
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ def mismatch(
 ) -> str | None:
     """What keeps the outputs from being compared at all, or None."""
     if len(outputs) != len(reference):
-        return f"gave {len(outputs)} tensors where the stage has {len(reference)}"
+        return f"gave {counted(len(outputs), 'tensor')} where the stage has {len(reference)}"
     for output, right in zip(outputs, reference, strict=True):
         if not isinstance(output, torch.Tensor):
             return f"gave a {type(output).__name__} where a tensor belongs"

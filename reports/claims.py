@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 METHOD = (
     "each claim is taken apart into statements that one number decides: its 99 % interval must lie on the claim's side "
     "of a margin fixed beforehand; supported: every statement holds; refuted: some fail and none holds; partly: what "
-    "is between, also where a statement was not measured"
+    "is between, also where a statement was not measured; not measurable here: no statement was decided by this run"
 )
 
 MOST_TOLD = 3

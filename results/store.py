@@ -148,8 +148,8 @@ def _nearest(path: Path) -> str:
     folders = dict.fromkeys((RUNS, path.parent) if len(path.parts) == 1 else (path.parent,))
     stored = [run for folder in folders for run in (*runs_in(folder), *sessions_in(folder))]
     siblings = {run.name: str(run) for run in sorted(stored)}
-    references = {str(run.relative_to(REFERENCE)): str(run.relative_to(REFERENCE)) for run in _references()}
-    known = references | siblings
+    references = reference_names()
+    known = dict(zip(references, references, strict=True)) | siblings
     close = get_close_matches(path.name, siblings, n=3) + get_close_matches(str(path), references, n=3)
     if close:
         return f": the nearest are {', '.join(known[name] for name in close)}"
@@ -159,5 +159,6 @@ def _nearest(path: Path) -> str:
     return ": `python -m harness run` makes one"
 
 
-def _references() -> list[Path]:
-    return sorted(path.parent for path in REFERENCE.glob(f"*/*/{MANIFEST}"))
+def reference_names() -> list[str]:
+    """Of all references, as `<gpu>/NAME`, sorted."""
+    return sorted(str(path.parent.relative_to(REFERENCE)) for path in REFERENCE.glob(f"*/*/{MANIFEST}"))

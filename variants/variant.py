@@ -138,9 +138,9 @@ class Variant:
 
         qkv and split: Q, K, V, each [batch, n_head, seq_len, head_dim], a split's contiguous as `call` left them;
         attention: O in the same layout; output, sublayer and stack: Y [batch, seq_len, d_model]. The default suits
-        one tensor already in that form.
+        what is in that form already: one tensor, or a tuple or list of them.
         """
-        return output if isinstance(output, tuple) else (output,)
+        return tuple(output) if isinstance(output, tuple | list) else (output,)
 
 
 def _version(capability: tuple[int, int] | None) -> str:

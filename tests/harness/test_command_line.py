@@ -193,6 +193,20 @@ def test_foreign_packages_in_the_current_folder_reach_neither_the_command_nor_it
     assert "fused_qkv" in done.stdout
 
 
+def test_a_python_that_headbench_is_not_installed_for_is_named():
+    # Without site-packages there is nothing but the standard library, as beside a fresh clone.
+    path = {"PYTHONPATH": str(entry.ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "harness", "list"],
+        capture_output=True, text=True, env=environment() | path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"headbench: typer is not installed for {sys.executable}: activate the virtual environment that headbench "
+        f"was installed in, or pip install -e {entry.ROOT}\n"
+    )
+
+
 def test_a_folder_named_results_in_the_current_folder_is_no_foreign_package(tmp_path):
     (tmp_path / "results" / "runs").mkdir(parents=True)
     assert headbench("--version", cwd=tmp_path).returncode == 0
@@ -362,7 +376,7 @@ def test_an_ascii_terminal_is_served_with_question_marks():
 
 def test_list_shows_every_stage_variant_and_preset_with_what_is_missing_here():
     shown = headbench("list", "--device", "cpu", "--plugin", PLUGINS / "hostile.py").stdout
-    for word in ("qkv", "fused_qkv", "andrea-480m", "honest", "the lesson"):
+    for word in ("qkv", "fused_qkv", "andrea-480m", "honest", "the lesson", "nvidia-h200/head_dim"):
         assert word in shown
     assert re.search(r"^ sdpa_cudnn +CUDA, .* no ", shown, re.MULTILINE)
 
@@ -409,6 +423,16 @@ def test_list_marks_what_is_measured_aside_and_says_what_arrives_strided():
 def test_a_budget_that_starting_and_verifying_alone_exceed_is_not_announced_as_the_time(budget, told):
     done = headbench("run", "--stage", "qkv", "--device", "cpu", "--dry-run", "--budget", budget)
     assert re.search(f"; {told}\n", done.stdout)
+
+
+def test_a_dry_run_says_of_each_stage_what_it_leaves_out():
+    done = headbench("run", "--stage", "sublayer,stack", "--device", "cpu", "--dry-run")
+    left_out, asides = (line for line in done.stdout.splitlines() if " in sublayer; " in line)
+    assert left_out.endswith(": custom in sublayer; fused_graph in stack")
+    of_sublayer, of_stack = asides.split(" in sublayer; ")
+    assert "nn_multihead_attention" not in of_sublayer
+    assert "custom" not in of_sublayer
+    assert {"custom", "nn_multihead_attention"} <= set(of_stack.removesuffix(" in stack").split(", "))
 
 
 def test_a_dry_run_prints_the_plan_and_measures_nothing(tmp_path):

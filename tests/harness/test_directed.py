@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from harness.directed import direct, expect
+from harness.directed import NoGradient, direct, expect
 from harness.trainable import held, trainable
 from harness.verification import checks, explain, gradient_limits, poison
 from tests.variants.test_contract import COMPILED, variant_id
@@ -279,3 +279,23 @@ def test_a_captured_direction_replays_fresh_values_and_leaves_the_call_as_it_was
     inputs.copy_from(fresh)
     verify(directed, replay, direction, kind.stage, shape, inputs)
     verify(directed, directed.timed, direction, kind.stage, shape, inputs)
+
+
+@in_gradients
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        (lambda x: [x], r"gave 1 tensor where the stage has 3"),
+        (lambda x: (x, x, x), r"gave the shape \[2, 9, 72\] where \[2, 3, 9, 24\] belongs"),
+    ],
+)
+def test_an_output_that_is_not_the_stages_has_no_gradients_and_says_why(direction, output, why):
+    class Misshapen(Variant):
+        stage = "qkv"
+
+        def call(self, x):
+            return output(x * 2)
+
+    inputs = make_inputs("qkv", SHAPE, 0, CPU, direction)
+    with pytest.raises(NoGradient, match=why):
+        direct(direction, Misshapen, SHAPE, inputs)

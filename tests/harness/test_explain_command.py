@@ -57,7 +57,12 @@ def test_markdown_ends_where_a_comment_does_and_says_what_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("variant", "against", "where", "message"),
     [
-        ("sdpaa", None, HEAD_DIM, "variant 'sdpaa' is unknown: did you mean sdpa"),
+        (
+            "sdpaa",
+            None,
+            HEAD_DIM,
+            r"variant 'sdpaa' is unknown in run \S+-nvidia-h200-\S+: did you mean sdpa",
+        ),
         (
             "per_head",
             None,

@@ -39,9 +39,9 @@ class NoChild:
         pass
 
 
-def measured(tmp_path, environment=GPU) -> RunWriter:
+def measured(tmp_path, environment=GPU, settings=SETTINGS) -> RunWriter:
     """A run of two ok cases and one that failed, nothing observed yet."""
-    manifest = builders.manifest([A, B, FAILED], replicates=1, settings=SETTINGS, environment=environment)
+    manifest = builders.manifest([A, B, FAILED], replicates=1, settings=settings, environment=environment)
     writer = RunWriter.create(tmp_path, manifest)
     for case in (A, B):
         writer.append(builders.trial(case, utilisation=None))
@@ -173,6 +173,17 @@ def test_an_observer_that_cannot_start_is_one_message(tmp_path, monkeypatch):
         pytest.raises(HeadbenchError, match="observes could not start: the worker ended with exit code 1"),
     ):
         Observing(writer, Quiet()).run()
+
+
+def test_a_quick_run_does_not_watch_the_gpu_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(observations, "Child", None)  # none is started
+    with measured(tmp_path, settings={**SETTINGS, "watched": False}) as writer:
+        Observing(writer, Quiet()).run()
+        assert writer.run.unobserved() == {}
+        records = {record.case: record for record in load(writer.path).records()}
+    for seen in (records[A].utilisation, records[A].gpm, records[A].dispatch):
+        assert seen.reason == "a --quick run does not watch the GPU: run without --quick"
+    assert observations.usual_s(2, "cuda", watched=False) == 0.0 < observations.usual_s(2, "cuda")
 
 
 def test_on_a_cpu_each_sensor_says_why_it_has_nothing_and_no_process_is_started(tmp_path):

@@ -83,7 +83,7 @@ ASIDE = facts("attention", "sdpa_strided", aside=True)
 def test_an_aside_is_measured_where_it_is_named_and_told_of_where_it_is_not():
     found = plan(GPU, [*VARIANTS, ASIDE], stages=("attention",))
     assert ASIDE.name not in {case.variant for case in found.cases}
-    assert found.asides == (ASIDE.name,)
+    assert found.asides == ((ASIDE.stage, ASIDE.name),)
     named = plan(
         GPU, [*VARIANTS, ASIDE], stages=("attention",), variants=("sdpa", ASIDE.name), models=("andrea-12m",)
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -19,22 +20,21 @@ def of(run):
 
 
 def test_a_recorded_run_is_answered_stage_by_stage():
-    qkv, attention, output, sublayer = of(read("nvidia-h200/default"))
-    assert qkv.sentences == (
+    of_stage = {answer.stage: answer for answer in of(read("nvidia-h200/default"))}
+    assert of_stage["qkv"].sentences == (
         "fused_qkv is the fastest in all 8 shapes",
-        "the fastest is 14.7 to 23.6 × as fast as per_head at batch 1, 3.42 to 4.74 × at batch 32",
-        "called from Python at batch 1, d_model 384 = 12×32, fused_qkv is ~36.2 × as fast as per_head: 29.6 × in "
-        "kernels, ~1.22 × in launches and gaps (36 launches against 1)",
-        "called from Python at batch 32, d_model 864 = 12×72, fused_qkv is 3.70 × as fast as per_head: 3.22 × in "
-        "kernels, 1.15 × in launches and gaps (36 launches against 2)",
+        "the fastest is 14.9 to 22.5 × as fast as per_head at batch 1, 3.46 to 4.72 × at batch 32",
+        "called from Python at batch 1, d_model 768 = 12×64, fused_qkv is 36.5 × as fast as per_head: it saves "
+        "119 µs in kernels and 391 µs in launches and gaps (36 kernels and copies against 1)",
+        "called from Python at batch 32, d_model 1536 = 24×64, fused_qkv is 3.66 × as fast as per_head: it saves "
+        "1.46 ms in kernels and 145 µs in launches and gaps (72 kernels and copies against 2)",
         "the winner's 95 % interval meets no other's in all 8 shapes",
     )
-    assert attention.which == (
-        "sdpa is the fastest in 5 of 8 shapes, level with sdpa_cudnn in all of them, flash_portable in 1 of them; "
-        "flash_portable in the other 3"
+    assert of_stage["split"].which == "relayout is the fastest in both shapes"
+    assert of_stage["split"].sure == "the winner's 95 % interval meets no other's in both shapes"
+    assert (
+        of_stage["output"].which == "strided_matmul is the fastest in all 8 shapes, given strided activations"
     )
-    assert output.which == "concat_matmul is the fastest in all 8 shapes"
-    assert sublayer.sure == "the winner's 95 % interval meets no other's in 4 of 8 shapes"
 
 
 def test_what_tells_the_shapes_apart_is_named():
@@ -47,22 +47,44 @@ def test_what_tells_the_shapes_apart_is_named():
 
 def test_without_a_baseline_the_runner_up_is_the_measure():
     (found,) = of(read("nvidia-h200/kernels_1024"))
-    assert found.by == "the runner-up (flash_portable, sdpa_cudnn) takes 1.07 to 1.31 × the time"
+    assert found.by == "the runner-up (flash_portable, sdpa_cudnn) takes 1.08 to 1.38 × the time"
     assert found.why == ()
 
 
-def test_the_factors_of_a_call_from_python_multiply_to_the_whole():
-    """per_head: 800 µs eager, 200 in kernels; fused: 200 µs and 100: 4 × is 2 × in kernels times 2 × in launches."""
+def saved_by_fused(base_busy_s, busy_s):
+    """Of a run where per_head takes some 800 µs eager, fused 200 µs, and their kernels as long as told: the why."""
     run = runs.run(runs.gpu_trials({"per_head": 4e-4, "fused": 1e-4}))
     run.observations = [
-        Observation(builders.case("per_head"), dispatch=Dispatch(36, 2e-4)),
-        Observation(builders.case("fused"), dispatch=Dispatch(3, 1e-4)),
+        Observation(builders.case("per_head"), dispatch=Dispatch(36, base_busy_s)),
+        Observation(builders.case("fused"), dispatch=Dispatch(3, busy_s)),
     ]
     (found,) = of(run)
-    assert found.why == (
-        "called from Python, fused is 4.00 × as fast as per_head: 2.00 × in kernels, 2.00 × in launches and gaps "
-        "(36 launches against 3)",
+    (why,) = found.why
+    told = re.fullmatch(
+        r"called from Python, fused is (4\.0\d) × as fast as per_head: it (saves|loses) ([\d.]+) µs in kernels and "
+        r"(saves |loses |)([\d.]+) µs in launches and gaps \(36 kernels and copies against 3\)",
+        why,
     )
+    assert told, why
+    _, kernels, kernels_us, waiting, waiting_us = told.groups()
+    return f"{kernels} {kernels_us}", f"{waiting}".strip(), float(waiting_us)
+
+
+def test_what_a_call_from_python_saves_adds_up_to_the_whole():
+    """600 µs less, of which the kernels' 200 − 100."""
+    kernels, verb, waiting_us = saved_by_fused(2e-4, 1e-4)
+    assert (kernels, verb) == ("saves 100", "")
+    assert waiting_us == pytest.approx(500, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "kernels", "verb", "waiting_us"),
+    [((7.9e-4, 1e-4), "saves 690", "loses", 90), ((1e-4, 1.5e-4), "loses 50.0", "saves", 650)],
+)
+def test_what_a_winner_loses_is_told_beside_what_it_saves(busy_s, kernels, verb, waiting_us):
+    *told, found_us = saved_by_fused(*busy_s)
+    assert told == [kernels, verb]
+    assert found_us == pytest.approx(waiting_us, rel=0.02)
 
 
 def test_one_replicate_is_no_certainty():

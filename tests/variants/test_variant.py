@@ -56,8 +56,9 @@ def test_requirements_read_as_a_list(requires, text):
     assert str(requires) == text
 
 
-def test_a_single_tensor_is_its_own_canonical_form():
+def test_a_tensor_or_several_in_a_tuple_or_a_list_are_their_own_canonical_form():
     y = torch.zeros(1)
     variant = Variant(Shape(1, 1, 8, 1))
     assert variant.canonical(y) == (y,)
     assert variant.canonical((y, y)) == (y, y)
+    assert variant.canonical([y, y]) == (y, y)
