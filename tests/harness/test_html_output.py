@@ -43,7 +43,7 @@ def test_a_run_becomes_one_page_and_one_line_says_so(run, tmp_path, capsys):
 def test_a_reference_is_opened_in_one_command_without_a_gpu(tmp_path):
     done = headbench("report", "nvidia-h200/default", "--html", tmp_path / "h200.html", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r".*/h200\.html: 1\.\d+ MiB, for any browser\n", done.stdout)
+    assert re.fullmatch(r".*/h200\.html: 2\.\d+ MiB, for any browser\n", done.stdout)
     assert 1_000_000 < (tmp_path / "h200.html").stat().st_size < 3_000_000
 
 

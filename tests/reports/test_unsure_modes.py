@@ -12,7 +12,7 @@ from results.ranking import WIDEST_SURE
 
 
 def test_wide_eager_times_are_marked_in_their_cells_and_counted_in_the_header():
-    run = results.read("nvidia-h200/default")
+    run = results.read("nvidia-h200/kernels_1024")
     frame = run.frame()
     wide = frame[(frame.eager_high_s - frame.eager_low_s) / 2 / frame.eager_s > WIDEST_SURE]
     assert 0 < len(wide) < len(frame)

@@ -72,5 +72,5 @@ def test_a_case_without_a_time_has_no_point():
 
 def test_the_recorded_run_has_a_chart_for_each_stage_and_width():
     charts = of(read("nvidia-h200/default"))
-    assert len(charts) == 16
-    assert sum(len(chart.points) for chart in charts) == 152
+    assert len(charts) == 18
+    assert sum(len(chart.points) for chart in charts) == 150
