@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections import Counter
@@ -61,10 +62,24 @@ def promote(run: Run, name: str, references: Path) -> Path:
             for file in (MANIFEST, TRIALS, EXPERIMENTS):
                 if file != EXPERIMENTS or (run.path / file).exists():  # only `claims` makes them
                     shutil.copyfile(run.path / file, whole / file)
+            _forget_place(whole / MANIFEST)
             whole.rename(target)
     except OSError as error:
         raise refused("promote to", target, error, "make it writable") from None
     return target
+
+
+def _forget_place(manifest: Path) -> None:
+    """Take `--out` from the command: the run lies elsewhere now, and the folder is somebody's own affair."""
+    plain = json.loads(manifest.read_text("utf-8"))
+    command = plain["command"]
+    kept = [
+        word
+        for before, word in zip(["", *command], command, strict=False)
+        if "--out" not in (before, word.partition("=")[0])
+    ]
+    if kept != command:
+        manifest.write_text(json.dumps(plain | {"command": kept}, indent=1), "utf-8")
 
 
 def _objections(run: Run) -> Iterator[str]:

@@ -39,6 +39,16 @@ def test_a_whole_verified_run_of_a_clean_commit_becomes_a_reference(tmp_path: Pa
     assert [path.name for path in target.parent.iterdir()] == ["first"]
 
 
+@pytest.mark.parametrize("out", [["--out", "/home/me/my runs"], ["--out=/home/me/my runs"]])
+def test_where_a_run_was_stored_is_not_told_by_a_reference(tmp_path: Path, out: list[str]) -> None:
+    run = stored(tmp_path / "runs", command=["headbench", "run", "--all", *out, "--replicates", "3"])
+    target = promote(run, "first", tmp_path / "reference")
+    assert load(target).manifest == replace(
+        run.manifest, command=["headbench", "run", "--all", "--replicates", "3"]
+    )
+    assert "/home/me" not in (target / MANIFEST).read_text()
+
+
 def test_experiments_beside_a_run_go_with_it(tmp_path: Path) -> None:
     run = stored(tmp_path / "runs")
     append(run.path, "round_trips", RoundTrips(0, 200, 0, 90).to_json())
