@@ -158,7 +158,7 @@ def test_counting_takes_a_start_for_every_24_cases_and_time_for_every_launch():
 def test_a_run_announces_what_counting_takes_beyond_its_budget(counters, device, more):
     group = SimpleNamespace(direction="forward", cases=range(48))
     plan = SimpleNamespace(measured=48, groups=(group,))
-    settings = {"counters": counters, "replicates": 1, "budget_s": 600.0}
+    settings = {"counters": counters, "replicates": 1, "budget_s": 600.0, "watched": True}
     said = run_command._estimate(plan, {"device": device}, settings)
     beyond = f", and some {usual_s([None] * 48):.0f} s more for Nsight Compute"
     assert said == f"about 600 s{beyond if more else ''}"
