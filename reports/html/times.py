@@ -150,11 +150,8 @@ def _columns(shape: Callable[[Case], str]) -> tuple[Sorted[TimedRow], ...]:
         _share(
             "copy", COPY_MEANING, lambda one: one.use.burst_fraction if one.row.record.moves_only else None
         ),
-        _share("held", "the same at the SM clock it ran at", lambda one: one.row.held_fraction),
+        _share("held", "share of the peak rate at the SM clock it ran at", lambda one: one.row.held_fraction),
         _share("active", ACTIVE_MEANING, _active),
-        _share(
-            "copy", COPY_MEANING, lambda one: one.use.burst_fraction if one.row.record.moves_only else None
-        ),
         Sorted(Column("issued", _issued), lambda one: one.use.issued_ratio, ISSUED_MEANING),
         Sorted(
             Column("memory", lambda one: units.size(one.row.record.peak_delta_bytes)),
@@ -182,10 +179,6 @@ def _share(title: str, explained: str, of: Callable[[TimedRow], float | None]) -
 def _arrives(one: TimedRow) -> str:
     """Told of what is spared an arrangement that others of its group may pay."""
     return STRIDED if one.row.record.arrives == STRIDED else MISSING
-
-
-def _rate(one: TimedRow) -> str:
-    return units.rate(one.rate_per_s, "B" if one.row.record.moves_only else "FLOP")
 
 
 def _active(one: TimedRow) -> float | None:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from reports import content
 from reports.html.run_page import run_page
+from reports.html.times import times_table
 from results.store import read
 from tests.reports import runs, sweeps
 from tests.reports.html import pages
@@ -115,6 +117,13 @@ def test_a_row_of_the_table_is_the_terminals(recorded):
         "1.78",
         "54.0 MiB",
     ]
+
+
+def test_no_column_of_the_times_stands_there_twice():
+    report = content.from_run(read("nvidia-h200/default"))
+    titles = [one.column.title for one in times_table(report).columns]
+    assert titles.count("copy") == 1
+    assert len(set(titles)) == len(titles)
 
 
 def test_only_the_scripts_that_the_policy_names_are_there(recorded):
