@@ -32,11 +32,6 @@ class Ratio:
     high: float | None
     replicates: int
 
-    @property
-    def decides(self) -> bool:
-        """Whether the interval leaves out 1: the two cases surely differ."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
-
 
 def ratio(over: Mapping[int, Median], under: Mapping[int, Median]) -> Ratio | str:
     """Time ÷ time, by the replicates that have both; or in words why there is none."""

@@ -72,8 +72,8 @@ def rooflines(report: Report) -> tuple[Roofline, ...]:
 
 def _roofline(manifest: Manifest, dtype: str, points: list[RoofPoint]) -> Roofline:
     clocks = [point.sm_clock_mhz for point in points if point.sm_clock_mhz]
-    held = [_peak(manifest, dtype, mhz) for mhz in _three(clocks)]
-    sheet = _peak(manifest, dtype)
+    held = [peak_flops_per_s(manifest, dtype, mhz) for mhz in _three(clocks)]
+    sheet = peak_flops_per_s(manifest, dtype)
     at_clock = all(one is not None for one in held) and bool(held)
     low, middle, high = held if at_clock else (sheet, sheet, sheet)
     rate = _memory(manifest)
@@ -96,10 +96,6 @@ def _clock(row: Standing) -> float | None:
 
 def _three(clocks: list[float]) -> Iterable[float]:
     return (min(clocks), median(clocks), max(clocks)) if clocks else ()
-
-
-def _peak(manifest: Manifest, dtype: str, mhz: float | None = None) -> float | None:
-    return peak_flops_per_s(manifest, dtype, mhz)
 
 
 def _memory(manifest: Manifest) -> float | None:

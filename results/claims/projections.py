@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Place
     from results.ranking import Standing
 
-PER_HEAD, FUSED, FUSED_QKV = (("qkv", name) for name in ("per_head", "fused", "fused_qkv"))
+PER_HEAD, FUSED = (("qkv", name) for name in ("per_head", "fused"))
 CASES = Cases(("qkv",), ("per_head", "fused", "fused_qkv"), (D_MODEL,), (N_HEAD,))
 
 FASTER = 1.10

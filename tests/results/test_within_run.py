@@ -47,9 +47,8 @@ def test_a_timers_step_widens_the_interval():
     assert coarse.low < sharp.low < sharp.high < coarse.high
 
 
-def test_one_replicate_decides_nothing():
+def test_one_replicate_gives_no_interval():
     assert ratio(of(2.0), of(1.0)) == Ratio(pytest.approx(2), None, None, 1)
-    assert not ratio(of(2.0), of(1.0)).decides
 
 
 def test_what_is_no_time_has_no_ratio():

@@ -53,7 +53,6 @@ def test_one_replicate_gives_a_ratio_without_an_interval():
     (group,) = of(runs.run(runs.gpu_trials(runs.QKV, replicates=1)))
     ratio = group.points[0].ratio
     assert (ratio.low, ratio.high, ratio.replicates) == (None, None, 1)
-    assert not ratio.decides
 
 
 def test_a_group_with_one_time_has_nothing_to_be_held_against():
