@@ -18,7 +18,7 @@ from results.schema import STRIDED
 from results.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from reports.content import Fastest, Report
     from results.ranking import Standing
@@ -144,13 +144,13 @@ def _by(groups: Sequence[_Group]) -> str | None:
 
 
 def _speedups(groups: Sequence[_Group]) -> str:
-    return _range(group.best.row.speedup for group in groups)
+    return units.ratio_range(group.best.row.speedup for group in groups)
 
 
 def _leads(groups: Sequence[_Group]) -> str | None:
     leads = [group.best.lead for group in groups if group.best.lead and not group.best.level]
     names = tuple(dict.fromkeys(group.best.runner_up.variant for group in groups if group.best.runner_up))
-    return f"the runner-up ({listing(names)}) takes {_range(leads)} the time" if leads else None
+    return f"the runner-up ({listing(names)}) takes {units.ratio_range(leads)} the time" if leads else None
 
 
 def _by_batch(groups: Sequence[_Group]) -> list[tuple[str, list[_Group]]]:
@@ -159,13 +159,6 @@ def _by_batch(groups: Sequence[_Group]) -> list[tuple[str, list[_Group]]]:
     if len(batches) == 1:
         return [("", list(groups))]
     return [(f" at batch {one}", [group for group in groups if group.case.batch == one]) for one in batches]
-
-
-def _range(ratios: Iterable[float | None]) -> str:
-    """`3.42 to 4.74 ×`, or `3.42 ×` where both ends read alike."""
-    known = [one for one in ratios if one is not None]
-    low, high = (units.ratio(one) for one in (min(known), max(known)))
-    return low if low == high else f"{low.removesuffix(' ×')} to {high}"
 
 
 def _why(groups: Sequence[_Group]) -> Iterator[str]:

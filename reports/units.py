@@ -118,6 +118,15 @@ def ratio(value: float | None) -> str:
     return f"{significant(value, 3)} ×" if _known(value) else MISSING
 
 
+def ratio_range(values: Iterable[float | None]) -> str:
+    """`3.42 to 4.74 ×`, the least and the largest of those that are known, or `3.42 ×` where both read alike."""
+    known = [value for value in values if _known(value)]
+    if not known:
+        return MISSING
+    low, high = ratio(min(known)), ratio(max(known))
+    return low if low == high else f"{low.removesuffix(' ×')} to {high}"
+
+
 def size(count: int | None) -> str:
     """`384 MiB`, `1.50 GiB`, `512 B`: three significant digits in powers of 1024."""
     if not _known(count):

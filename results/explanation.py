@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from results.decomposition import decompose
-from results.peaks import peak_flops_per_s, why_no_peak
+from results.peaks import peak_bytes_per_s, peak_flops_per_s, why_no_peak
 from results.schema import Outcome
 from results.tensor_use import NOT_RECORDED, why_no_work, why_not
 from results.words import ended
@@ -169,10 +169,8 @@ def _either(standing: Standing, name: str) -> float | None:
 
 
 def _memory_floor_s(standing: Standing) -> float | None:
-    peaks = standing.manifest.environment.get("peaks")
-    memory = peaks.get("memory") if isinstance(peaks, dict) else None
-    rate = memory.get("bytes_per_s") if isinstance(memory, dict) else None
-    return standing.record.least_bytes / rate if isinstance(rate, int | float) and rate > 0 else None
+    bytes_per_s = peak_bytes_per_s(standing.manifest)
+    return standing.record.least_bytes / bytes_per_s if bytes_per_s else None
 
 
 def _last_wave(standing: Standing) -> float | None:

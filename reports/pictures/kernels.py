@@ -107,17 +107,15 @@ def _heads(rows: Sequence[Row]) -> list[str]:
 
 
 def _finding(found: Sequence[Rival]) -> str:
-    """`flash_hopper is 1.10 to 1.60 × as fast as the faster of …, in 18 shapes; flash_portable …`."""
+    """`Against the fastest of …, flash_hopper is 1.10 to 1.60 × as fast in 18 shapes and flash_portable …`."""
     told = []
     for name in OURS:
         ratios = [one.ratio.value for one in found if one.row.variant == name]
         if ratios:
-            low, high = (units.ratio(one) for one in (min(ratios), max(ratios)))
-            between = low if low == high else f"{low.removesuffix(' ×')} to {high}"
-            told.append(f"{name} is {between} as fast in {len(ratios)} shapes")
+            told.append(f"{name} is {units.ratio_range(ratios)} as fast in {len(ratios)} shapes")
     return f"Against the fastest of {listing(_libraries(found))}, {' and '.join(told)}."
 
 
 def _libraries(found: Sequence[Rival]) -> tuple[str, ...]:
-    """All that were the fastest of, in any shape."""
+    """All libraries of which the fastest was taken, in any shape."""
     return tuple(sorted({name for one in found for name in one.among}))

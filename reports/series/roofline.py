@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from results.peaks import peak_flops_per_s, why_no_peak
+from results.peaks import peak_bytes_per_s, peak_flops_per_s, why_no_peak
 from results.schema import MODES
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def _roofline(manifest: Manifest, dtype: str, points: list[RoofPoint]) -> Roofli
     sheet = peak_flops_per_s(manifest, dtype)
     at_clock = all(one is not None for one in held) and bool(held)
     low, middle, high = held if at_clock else (sheet, sheet, sheet)
-    rate = _memory(manifest)
+    bytes_per_s = peak_bytes_per_s(manifest)
     missing = (
         *([] if sheet else [why_no_peak(manifest, dtype)]),
-        *([] if rate else ["no memory rate is known for this device"]),
+        *([] if bytes_per_s else ["no memory rate is known for this device"]),
     )
     clock = median(clocks) if clocks and at_clock else None
-    return Roofline(dtype, tuple(points), middle, low, high, clock, at_clock, rate, missing)
+    return Roofline(dtype, tuple(points), middle, low, high, clock, at_clock, bytes_per_s, missing)
 
 
 def _clock(row: Standing) -> float | None:
@@ -96,10 +96,3 @@ def _clock(row: Standing) -> float | None:
 
 def _three(clocks: list[float]) -> Iterable[float]:
     return (min(clocks), median(clocks), max(clocks)) if clocks else ()
-
-
-def _memory(manifest: Manifest) -> float | None:
-    peaks = manifest.environment.get("peaks")
-    memory = peaks.get("memory") if isinstance(peaks, dict) else None
-    rate = memory.get("bytes_per_s") if isinstance(memory, dict) else None
-    return float(rate) if isinstance(rate, int | float) and rate > 0 else None

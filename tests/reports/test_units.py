@@ -208,3 +208,17 @@ def test_what_a_measurement_can_read_is_written_in_full():
 )
 def test_a_count_has_three_digits_from_a_million_on(number, text):
     assert units.count(number) == text
+
+
+@pytest.mark.parametrize(
+    ("ratios", "text"),
+    [
+        ((4.74, None, 3.42), "3.42 to 4.74 ×"),
+        ((3.421, 3.422), "3.42 ×"),
+        ((2.0,), "2.00 ×"),
+        ((None,), "–"),
+        ((), "–"),
+    ],
+)
+def test_a_range_of_ratios_names_both_ends_once_each(ratios, text):
+    assert units.ratio_range(ratios) == text
