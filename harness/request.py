@@ -27,7 +27,10 @@ MOST_SHAPES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a device measures when the user does not say. Of stacks the first batch alone."""
+    """What a device measures when the user does not say. Of stacks the first batch alone.
+
+    `one_model` is what stages have that measure one by default (`Stage.one_model`).
+    """
 
     batch: tuple[int, ...]
     seq_len: tuple[int, ...]
@@ -39,7 +42,6 @@ class Defaults:
 QUICK_MODEL = "andrea-120m"
 GPU_DEFAULTS = Defaults((1, 32), (1024,), ("bf16",), QUICK_MODEL, budget_s=300.0)
 CPU_DEFAULTS = Defaults((1,), (256,), ("fp32",), "andrea-12m", budget_s=75.0)
-"""`one_model` is what stages have that measure one by default (`Stage.one_model`)."""
 QUICK_BUDGET_S = 7.0
 REPLICATES = 3
 SILENCE_S = 60.0

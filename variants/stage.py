@@ -23,9 +23,10 @@ class Stage:
     give the least bytes any variant must move. `arrives` is the layout the activations arrive in, outside
     the timed call; `strided` the one that variants may declare instead (`Variant.arrives`), None where there is none.
     `deep` says that `n_layer` is a size of it, `contiguous` that its canonical outputs must be so as `call` leaves
-    them, `one_model` that one model is enough by default: others tell little
-    more. `gradients` names those of the activations, then those of the weights that the stage learns, a layer's, as
-    `variants.reference_gradients` gives them; without any the stage is computed forward alone.
+    them, `one_model` that one model is enough by default: others tell little more.
+    `gradients` names those of the activations, then those of the weights that the stage learns, a layer's, as
+    `variants.reference_gradients` gives them; without any the stage is computed forward alone. `saves` says that the
+    backward reads the activations again: a relayout's needs none of them.
     """
 
     name: str
@@ -50,8 +51,8 @@ class Stage:
     def least_bytes(self, shape: Shape, direction: str = FORWARD) -> int:
         """Every input read once and every output written once.
 
-        Backward reads the output's gradient as well, and writes the gradients of activations and parameters in
-        the place of the output; a step writes both.
+        Backward reads the output's gradient as well, and the activations only if it `saves` them; it writes the
+        gradients of activations and parameters in the place of the output. A step writes both.
         """
         activations, parameters = 0, self.parameters(shape)
         if direction != BACKWARD or self.saves:

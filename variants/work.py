@@ -1,4 +1,4 @@
-"""How much work a stage is: useful FLOPs, least bytes, parameters. Pure formulas of a shape.
+"""How much work a stage is: useful FLOPs, parameters, elements. Pure formulas of a shape.
 
 A multiply and an add are two FLOPs. Causal attention counts the T(T+1)/2 pairs a token may look at, not T².
 Softmax and scaling are not counted: the figures are the matrix work every correct variant must do.
