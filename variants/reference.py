@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from variants.blocks import blocks, matmul, per_block, stored
 from variants.layout import merge_heads, split_heads
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from variants.inputs import Inputs, Weights
     from variants.shape import Shape
-
-_BLOCK_BYTES = 256 * 2**20
-_FLOAT64_BYTES = 8
 
 
 def reference(stage: str, shape: Shape, inputs: Inputs) -> tuple[torch.Tensor, ...]:
@@ -34,42 +30,42 @@ def reference(stage: str, shape: Shape, inputs: Inputs) -> tuple[torch.Tensor, .
     with torch.inference_mode():
         match stage:
             case "qkv":
-                return _qkv(shape, inputs.activations[0], inputs.weights)
+                return qkv(shape, inputs.activations[0], inputs.weights)
             case "split":
                 return _split(inputs.activations[0])
             case "attention":
-                return (_attention(shape, *inputs.activations),)
+                return (attention(shape, *inputs.activations),)
             case "output":
                 return (_output(inputs.activations[0], inputs.weights),)
             case "sublayer":
-                return (_sublayer(shape, inputs.activations[0], inputs.weights),)
+                return (sublayer(shape, inputs.activations[0], inputs.weights),)
             case "stack":
                 return (_stack(shape, inputs.activations[0], inputs.weights),)
             case _:
                 raise ValueError(f"stage {stage!r} has no reference: {', '.join(STAGES)} have")
 
 
-def _qkv(shape: Shape, x: torch.Tensor, weights: Weights) -> tuple[torch.Tensor, ...]:
+def qkv(shape: Shape, x: torch.Tensor, weights: Weights) -> tuple[torch.Tensor, ...]:
     """Q, K, V, each [batch, n_head, seq_len, head_dim], a view of [batch, seq_len, d_model]."""
-    projected = (_matmul(x, w) for w in (weights.w_q, weights.w_k, weights.w_v))
+    projected = (matmul(x, w) for w in (weights.w_q, weights.w_k, weights.w_v))
     return tuple(split_heads(y, shape.n_head) for y in projected)
 
 
 def _split(projected: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Q, K, V, each [batch, n_head, seq_len, head_dim], from all three [batch, seq_len, 3, n_head, head_dim]."""
-    return tuple(part.transpose(1, 2).to(_stored(projected), copy=True) for part in projected.unbind(2))
+    return tuple(part.transpose(1, 2).to(stored(projected), copy=True) for part in projected.unbind(2))
 
 
-def _attention(shape: Shape, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def attention(shape: Shape, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """O [batch, n_head, seq_len, head_dim]: one head of a few sequences at once, queries in blocks."""
-    out = torch.empty(q.shape, dtype=_stored(q), device=q.device)
+    out = torch.empty(q.shape, dtype=stored(q), device=q.device)
     # Scores, exponentials and probabilities live at once; a long head does not fit and is cut by queries too.
-    sequences = min(shape.batch, _per_block(3 * shape.seq_len * max(shape.seq_len, shape.head_dim)))
-    queries = _per_block(3 * sequences * shape.seq_len)
+    sequences = min(shape.batch, per_block(3 * shape.seq_len * max(shape.seq_len, shape.head_dim)))
+    queries = per_block(3 * sequences * shape.seq_len)
     for head in range(shape.n_head):
-        for first, last in _blocks(shape.batch, sequences):
+        for first, last in blocks(shape.batch, sequences):
             keys, values = k[first:last, head].double(), v[first:last, head].double()
-            for start, stop in _blocks(shape.seq_len, queries):
+            for start, stop in blocks(shape.seq_len, queries):
                 block = q[first:last, head, start:stop].double()
                 out[first:last, head, start:stop] = _attend(block, keys, values, start, shape.causal)
     return out
@@ -89,46 +85,22 @@ def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int, causa
 
 def _output(heads: torch.Tensor, weights: Weights) -> torch.Tensor:
     """Y [batch, seq_len, d_model] from O [batch, n_head, seq_len, head_dim]."""
-    return _matmul(merge_heads(heads), weights.w_o)
+    return matmul(merge_heads(heads), weights.w_o)
 
 
-def _sublayer(shape: Shape, x: torch.Tensor, weights: Weights) -> torch.Tensor:
+def sublayer(shape: Shape, x: torch.Tensor, weights: Weights) -> torch.Tensor:
     """Y [batch, seq_len, d_model], a few whole sequences at a time."""
-    out = torch.empty(x.shape, dtype=_stored(x), device=x.device)
+    out = torch.empty(x.shape, dtype=stored(x), device=x.device)
     # X, Q, K, V, O, O again in rows, and Y.
-    for start, stop in _blocks(shape.batch, _per_block(7 * shape.seq_len * shape.d_model)):
-        q, k, v = _qkv(shape, x[start:stop], weights)
-        out[start:stop] = _output(_attention(shape, q, k, v), weights)
+    for start, stop in blocks(shape.batch, per_block(7 * shape.seq_len * shape.d_model)):
+        q, k, v = qkv(shape, x[start:stop], weights)
+        out[start:stop] = _output(attention(shape, q, k, v), weights)
     return out
 
 
 def _stack(shape: Shape, x: torch.Tensor, weights: Weights) -> torch.Tensor:
     """X after n_layer sublayers, each added to what it was given."""
-    y = x.to(_stored(x), copy=True)
+    y = x.to(stored(x), copy=True)
     for layer in weights.layers:
-        y += _sublayer(shape, y, layer)
+        y += sublayer(shape, y, layer)
     return y
-
-
-def _matmul(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """x [batch, seq_len, d_model] · w [d_model, features], rows in blocks."""
-    rows = x.flatten(0, -2)
-    out = torch.empty(rows.shape[0], w.shape[1], dtype=_stored(x), device=x.device)
-    wide = w.double()
-    for start, stop in _blocks(rows.shape[0], _per_block(sum(w.shape))):
-        out[start:stop] = rows[start:stop].double() @ wide
-    return out.view(*x.shape[:-1], -1)
-
-
-def _stored(x: torch.Tensor) -> torch.dtype:
-    return torch.float32 if x.is_cuda else torch.float64
-
-
-def _per_block(elements: int) -> int:
-    """How many items of so many float64 elements one block holds, at least one."""
-    return max(1, _BLOCK_BYTES // (_FLOAT64_BYTES * elements))
-
-
-def _blocks(count: int, size: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, count, size):
-        yield start, min(start + size, count)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from variants.blocks import blocks, matmul, per_block, stored
 from variants.inputs import learned
 from variants.layout import merge_heads, split_heads
-from variants.reference import _attention, _blocks, _matmul, _per_block, _qkv, _stored, _sublayer
+from variants.reference import attention, qkv, sublayer
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Gradient:
     row_scale: torch.Tensor | None = None
 
 
-Found = tuple[torch.Tensor, torch.Tensor | None]
+WithScale = tuple[torch.Tensor, torch.Tensor | None]
 """A gradient and its `row_scale`, squared."""
 
 
@@ -67,26 +68,26 @@ def _names(stage: str, shape: Shape) -> tuple[str, ...]:
     return (names[0], *(f"{name} of layer {n + 1}" for n in range(shape.n_layer) for name in names[1:]))
 
 
-def _qkv_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+def _qkv_gradients(shape: Shape, inputs: Inputs) -> tuple[WithScale, ...]:
     """dX = Σ dY · Wᵀ and dW = Xᵀ · dY, dY each of dQ, dK and dV [batch, n_head, seq_len, head_dim]."""
     del shape
     x, weights = inputs.activations[0], learned("qkv", inputs.weights)
-    d_x, d_weights = torch.zeros(x.shape, dtype=_stored(x), device=x.device), []
+    d_x, d_weights = torch.zeros(x.shape, dtype=stored(x), device=x.device), []
     for d_heads, w in zip(inputs.output_gradients, weights, strict=True):
         d_y = merge_heads(d_heads)
-        d_x += _matmul(d_y, w.T)
+        d_x += matmul(d_y, w.T)
         d_weights.append((_of_weight(x, d_y), None))
     return (d_x, None), *d_weights
 
 
-def _split_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+def _split_gradients(shape: Shape, inputs: Inputs) -> tuple[WithScale, ...]:
     """dQ, dK and dV [batch, n_head, seq_len, head_dim] side by side again, [batch, seq_len, 3, n_head, head_dim]."""
     del shape
-    parts = [d.transpose(1, 2).to(_stored(d)) for d in inputs.output_gradients]
+    parts = [d.transpose(1, 2).to(stored(d)) for d in inputs.output_gradients]
     return ((torch.stack(parts, dim=2), None),)
 
 
-def _attention_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+def _attention_gradients(shape: Shape, inputs: Inputs) -> tuple[WithScale, ...]:
     """dQ, dK and dV [batch, n_head, seq_len, head_dim]."""
     q, k, v = inputs.activations
     return attention_backward(q, k, v, inputs.output_gradients[0], causal=shape.causal)
@@ -94,19 +95,19 @@ def _attention_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
 
 def attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, d_o: torch.Tensor, *, causal: bool
-) -> tuple[Found, Found, Found]:
+) -> tuple[WithScale, WithScale, WithScale]:
     """dQ, dK and dV, all [batch, n_head, seq_len, head_dim]: one head of a few sequences at once, queries in blocks."""
     batch, n_head, seq_len, head_dim = q.shape
-    d_q, d_k, d_v = (torch.zeros(q.shape, dtype=_stored(q), device=q.device) for _ in range(3))
-    s_q, s_k = (torch.zeros(q.shape[:-1], dtype=_stored(q), device=q.device) for _ in range(2))
+    d_q, d_k, d_v = (torch.zeros(q.shape, dtype=stored(q), device=q.device) for _ in range(3))
+    s_q, s_k = (torch.zeros(q.shape[:-1], dtype=stored(q), device=q.device) for _ in range(2))
     # Scores, P, dP, dS and their squares live at once.
-    sequences = min(batch, _per_block(6 * seq_len * max(seq_len, head_dim)))
-    queries = _per_block(6 * sequences * seq_len)
+    sequences = min(batch, per_block(6 * seq_len * max(seq_len, head_dim)))
+    queries = per_block(6 * sequences * seq_len)
     for head in range(n_head):
-        for first, last in _blocks(batch, sequences):
+        for first, last in blocks(batch, sequences):
             keys, values = k[first:last, head].double(), v[first:last, head].double()
             sums = [torch.zeros_like(keys), torch.zeros_like(keys), torch.zeros_like(keys[..., 0])]
-            for start, stop in _blocks(seq_len, queries):
+            for start, stop in blocks(seq_len, queries):
                 rows = (slice(first, last), head, slice(start, stop))
                 found = _attend_backward(q[rows].double(), keys, values, d_o[rows].double(), start, causal)
                 d_q[rows], s_q[rows] = found[:2]
@@ -140,26 +141,26 @@ def _attend_backward(
     return d_s @ k, s_q, d_s.mT @ q, p.mT @ d_o, s_k
 
 
-def _output_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+def _output_gradients(shape: Shape, inputs: Inputs) -> tuple[WithScale, ...]:
     """dO [batch, n_head, seq_len, head_dim] and dW_O."""
     (heads,), (d_y,), w_o = inputs.activations, inputs.output_gradients, inputs.weights.w_o
-    return (split_heads(_matmul(d_y, w_o.T), shape.n_head), None), (_of_weight(merge_heads(heads), d_y), None)
+    return (split_heads(matmul(d_y, w_o.T), shape.n_head), None), (_of_weight(merge_heads(heads), d_y), None)
 
 
-def _sublayer_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+def _sublayer_gradients(shape: Shape, inputs: Inputs) -> tuple[WithScale, ...]:
     """dX, dW_Q, dW_K, dW_V and dW_O."""
     return _layer_backward(shape, inputs.activations[0], inputs.weights, inputs.output_gradients[0])
 
 
-def _stack_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
+def _stack_gradients(shape: Shape, inputs: Inputs) -> tuple[WithScale, ...]:
     """dX, then dW_Q, dW_K, dW_V and dW_O of each layer; what every layer is given is kept."""
     x, given = inputs.activations[0], []
-    d_y = inputs.output_gradients[0].to(_stored(x), copy=True)
-    y = x.to(_stored(x), copy=True)
+    d_y = inputs.output_gradients[0].to(stored(x), copy=True)
+    y = x.to(stored(x), copy=True)
     for weights in inputs.weights.layers:
         given.append(y.clone())
-        y += _sublayer(shape, y, weights)
-    of_layers: list[tuple[Found, ...]] = []
+        y += sublayer(shape, y, weights)
+    of_layers: list[tuple[WithScale, ...]] = []
     for weights in reversed(inputs.weights.layers):
         (d_x, _), *of_weights = _layer_backward(shape, given.pop(), weights, d_y, rounded=bool(given))
         d_y += d_x
@@ -169,29 +170,29 @@ def _stack_gradients(shape: Shape, inputs: Inputs) -> tuple[Found, ...]:
 
 def _layer_backward(
     shape: Shape, x: torch.Tensor, weights: Weights, d_y: torch.Tensor, *, rounded: bool = False
-) -> tuple[Found, ...]:
+) -> tuple[WithScale, ...]:
     """dX, dW_Q, dW_K, dW_V and dW_O of a sublayer, a few whole sequences at a time.
 
     Of an X that layers before it have `rounded` a small feature is as far off as any of its row.
     """
     w_q, w_k, w_v, w_o = weights.w_q, weights.w_k, weights.w_v, weights.w_o
-    d_x = torch.zeros(x.shape, dtype=_stored(x), device=x.device)
+    d_x = torch.zeros(x.shape, dtype=stored(x), device=x.device)
     d_w = [torch.zeros(w.shape, dtype=torch.float64, device=w.device) for w in (w_q, w_k, w_v, w_o)]
     scales = [torch.zeros(w.shape[0], dtype=torch.float64, device=w.device) for w in (w_q, w_k, w_v, w_o)]
     # X and its squares, Q, K, V and O, the gradients of the last four, O again in rows and its squares.
-    for start, stop in _blocks(shape.batch, _per_block(12 * shape.seq_len * shape.d_model)):
+    for start, stop in blocks(shape.batch, per_block(12 * shape.seq_len * shape.d_model)):
         part, d_part = x[start:stop], d_y[start:stop]
-        q, k, v = _qkv(shape, part, weights)
-        o = merge_heads(_attention(shape, q, k, v))
+        q, k, v = qkv(shape, part, weights)
+        o = merge_heads(attention(shape, q, k, v))
         d_w[3] += _of_weight(o, d_part)
         scales[3] += _squares(o, rounded=True).T @ _squared(d_part.double()).flatten()
-        d_o = split_heads(_matmul(d_part, w_o.T), shape.n_head)
+        d_o = split_heads(matmul(d_part, w_o.T), shape.n_head)
         squares = _squares(part, rounded=rounded)
         for at, (w, (d_heads, scale)) in enumerate(
             zip((w_q, w_k, w_v), attention_backward(q, k, v, d_o, causal=shape.causal), strict=True)
         ):
             d_rows = merge_heads(d_heads)
-            d_x[start:stop] += _matmul(d_rows, w.T)
+            d_x[start:stop] += matmul(d_rows, w.T)
             d_w[at] += _of_weight(part, d_rows)
             terms = _squared(d_rows.double()) if scale is None else scale.double().sum(1)
             scales[at] += squares.T @ terms.flatten()
@@ -208,7 +209,7 @@ def _of_weight(x: torch.Tensor, d_y: torch.Tensor) -> torch.Tensor:
     """dW = xᵀ · dy in float64, both [batch, seq_len, features], rows in blocks."""
     rows, d_rows = x.flatten(0, -2), d_y.flatten(0, -2)
     total = torch.zeros(rows.shape[1], d_rows.shape[1], dtype=torch.float64, device=x.device)
-    for start, stop in _blocks(rows.shape[0], _per_block(rows.shape[1] + d_rows.shape[1])):
+    for start, stop in blocks(rows.shape[0], per_block(rows.shape[1] + d_rows.shape[1])):
         total += rows[start:stop].double().T @ d_rows[start:stop].double()
     return total
 
@@ -218,7 +219,7 @@ def _squared(rows: torch.Tensor) -> torch.Tensor:
     return rows.square().sum(-1)
 
 
-_OF_STAGE: dict[str, Callable[[Shape, Inputs], tuple[Found, ...]]] = {
+_OF_STAGE: dict[str, Callable[[Shape, Inputs], tuple[WithScale, ...]]] = {
     "qkv": _qkv_gradients,
     "split": _split_gradients,
     "attention": _attention_gradients,

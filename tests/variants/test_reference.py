@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variants import reference as module
+from variants import blocks
 from variants.inputs import Inputs, Weights, make_inputs, stacked
 from variants.reference import reference
 from variants.shape import Shape
@@ -107,7 +107,7 @@ def test_the_size_of_a_block_changes_nothing(stage, block_bytes, monkeypatch):
     shape = Shape(batch=3, seq_len=17, d_model=24, n_head=3)
     inputs = make_inputs(stage, shape, 0, CPU)
     at_once = reference(stage, shape, inputs)
-    monkeypatch.setattr(module, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", block_bytes)
     for whole, blocked in zip(at_once, reference(stage, shape, inputs), strict=True):
         torch.testing.assert_close(blocked, whole, rtol=1e-12, atol=1e-13)
 
@@ -142,7 +142,7 @@ def test_two_keys_weigh_as_their_scores_say():
 @pytest.mark.parametrize("stage", ["attention", "sublayer", "stack"])
 @pytest.mark.parametrize("block_bytes", [500, 2**28])
 def test_a_masked_key_never_influences_a_query(stage, block_bytes, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", block_bytes)
     shape = Shape(batch=1, seq_len=9, d_model=16, n_head=2)
     inputs = make_inputs(stage, shape, 0, CPU)
     before = reference(stage, shape, inputs)[0]

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variants import reference as blocks
+from variants import blocks
 from variants.inputs import Inputs, learned, make_inputs
 from variants.reference_gradients import reference_gradients
 from variants.shape import Shape
