@@ -16,6 +16,7 @@ from harness.directed import Expected, NoGradient, direct, expect
 from harness.faults import classify, is_fatal, is_out_of_memory
 from harness.lane import IncorrectOutput, Lane
 from harness.output_form import form_fault
+from harness.poison import poison
 from harness.sensors.memory import MemorySensor
 from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
@@ -146,7 +147,7 @@ class GroupMeasurement:
         self._restore()
         directed.renew()
         shape = self._group.shape
-        verification.poison(shape, self._tools.device, gradients=self._direction != FORWARD)
+        poison(shape, self._tools.device, gradients=self._direction != FORWARD)
         found = directed.found(call())
         for check in verification.checks(found, expected, shape, when):
             lane.checks.append(check)

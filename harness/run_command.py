@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import INTERRUPTED, HeadbenchError, UsageError, unknown
 from harness.new_run import new_manifest, new_run_id, store_left_out
-from harness.plan import ASIDES, LeftOut, Plan, figures, leave_out, make_plan
+from harness.plan import ASIDES, LeftOut, Plan, leave_out, make_plan
 from harness.plugins import changed_plugin, remember
 from harness.probe import look
 from harness.request import QUICK_BUDGET_S, QUICK_MODEL, REPLICATES, SILENCE_S, Selection, defaults_for
+from harness.resuming import refuse_changes, sound_run
 from harness.runner import START_GUESS_S
 from harness.signals import ended_by_signals, ignore_signals
-from results.run import WANTED, Run, load
-from results.session import is_session
-from results.store import RUNS, RunWriter, StoreError, locate
+from results.run import WANTED
+from results.store import RUNS, RunWriter, StoreError
 from results.words import counted
 from variants.direction import USEFUL
 from variants.presets import PRESETS
@@ -29,20 +29,6 @@ if TYPE_CHECKING:
 LEAST_TRIAL_S = {"cpu": 0.2, "cuda": 0.19}
 """About what verifying a forward case and its fewest samples take, at the default shapes; on an H200 the mean of 152.
 Gradients take as many times longer as they are more work."""
-
-SAME = (
-    ("device",),
-    ("gpu", "uuid"),
-    ("gpu", "driver"),
-    ("cpu", "name"),
-    ("torch", "version"),
-    ("torch", "cuda"),
-    ("torch", "cudnn"),
-    ("torch", "threads"),
-    ("variables",),
-    ("source_sha256",),
-)
-"""What must be as it was for a run to be resumed: trials of two machines or two versions are not one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +103,7 @@ def resume(path: Path, options: Options) -> int:
         raise UsageError(
             f"--resume {path} takes its settings from the run: only --budget may be given beside it"
         )
-    path = _sound_run(path)
+    path = sound_run(path)
     with _storing(lambda: RunWriter.resume(path)) as writer:
         run = writer.run
         plugins = tuple(Path(plugin["path"]) for plugin in run.manifest.settings["plugins"])
@@ -201,38 +187,6 @@ def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     return f"{estimate}, and some {counting_s:.0f} s more for Nsight Compute" if counts else estimate
 
 
-def _sound_run(where: Path) -> Path:
-    """The run's folder; refused when it is no run, or holds settings that no run of ours was stored with."""
-    try:
-        path = locate(where)
-        manifest = None if is_session(path) else load(path).manifest
-    except StoreError as error:
-        raise UsageError(str(error)) from error
-    if manifest is None or manifest.of_session:
-        raise UsageError(f"{path} is of an ab session, which cannot be resumed: start a new ab")
-    settings, environment = manifest.settings, manifest.environment
-    try:
-        sound = (
-            manifest.cases
-            and settings["budget_s"] > 0
-            and settings["silence_s"] > 0
-            and isinstance(settings["seed"], int)
-            and all(isinstance(plugin["path"], str) for plugin in settings["plugins"])
-            and isinstance(environment["device"], str)
-            and environment["cpu"]["memory_bytes"] > 0
-            and (environment["gpu"] is None or isinstance(environment["gpu"]["uuid"], str))
-        )
-        for case in manifest.cases:
-            figures(case)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"{path} cannot be resumed: its manifest is damaged ({error!r}); start a new run"
-        ) from error
-    if not sound:
-        raise UsageError(f"{path} cannot be resumed: its manifest is damaged; start a new run")
-    return path
-
-
 def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
     try:
         return opened()
@@ -291,24 +245,3 @@ def fill(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...]) -> N
         Runner(writer, progress).run(budget_s - observing_s)
         Observing(writer, progress).run()
         Counting(writer, progress).run()
-
-
-def refuse_changes(run: Run, environment: dict[str, Any]) -> None:
-    """Let a run go on only where it began.
-
-    Raises:
-        UsageError: one of `SAME` is not as it was.
-    """
-    for keys in SAME:
-        was, now = _at(run.manifest.environment, keys), _at(environment, keys)
-        if was != now:
-            raise UsageError(
-                f"{run.path} cannot be resumed here: {' '.join(keys)} was {was}, is {now}; start a new run instead"
-            )
-
-
-def _at(environment: dict[str, Any], keys: tuple[str, ...]) -> Any:
-    value: Any = environment
-    for key in keys:
-        value = value.get(key) if value else None
-    return value

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from harness.directed import NoGradient, direct, expect
+from harness.poison import poison
 from harness.trainable import held, trainable
-from harness.verification import checks, explain, gradient_limits, poison
+from harness.verification import checks, explain, gradient_limits
 from tests.variants.test_contract import COMPILED, variant_id
 from tests.variants.test_reference_gradients import by_autograd
 from variants.direction import BACKWARD, DIRECTIONS, FORWARD, STEP

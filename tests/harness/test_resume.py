@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from harness.errors import UsageError
-from harness.run_command import SAME, refuse_changes
+from harness.resuming import SAME, refuse_changes
 from results.run import Run
 from tests.results import builders, sessions
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import verification as module
+from harness.poison import poison
 from harness.verification import (
     GRADIENTS_LIMIT,
     compare,
@@ -21,7 +22,6 @@ from harness.verification import (
     gradient_limits,
     limits,
     only_rearranges,
-    poison,
 )
 from variants.inputs import torch_dtype
 from variants.reference_gradients import Gradient

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from harness.output_form import form_fault
-from harness.verification import compare, poison
+from harness.poison import poison
+from harness.verification import compare
 from variants.inputs import Inputs, fresh_activations, make_inputs
 from variants.reference import reference
 from variants.registry import discover
