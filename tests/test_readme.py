@@ -15,6 +15,7 @@ from harness import __main__ as entry
 from reports import units
 from reports.pivot import BY
 from results.schema import Outcome
+from variants.registry import discover
 
 from .harness.commands import headbench, only_run, tiny_run
 
@@ -61,6 +62,16 @@ def test_every_question_has_one_command_and_a_property_that_a_run_can_be_pivoted
     named = re.findall(r"`--by (\w+)`", PAGES["docs/using.md"])
     assert len(named) >= 6
     assert set(named) <= set(BY)
+
+
+def test_the_table_of_variants_has_all_but_twins_and_stars_what_a_run_leaves_out():
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", PAGES["docs/using.md"], flags=re.MULTILINE)
+    starred = {
+        (stage, name): bool(star) for stage, cell in rows for name, star in re.findall(r"`(\w+)`(\*?)", cell)
+    }
+    for (stage, name), variant in discover().variants.items():
+        if variant.arrives == "contiguous" or stage == "output":
+            assert starred.get((stage, name)) is variant.aside, (stage, name)
 
 
 def test_the_plugin_is_complete_short_and_right(tmp_path):
