@@ -10,7 +10,7 @@ from reports import content, units
 from reports.columns import UNSURE_MARK, case_title
 from reports.machine import machine
 from reports.pictures.bars import panels
-from reports.pictures.picture import BLUE, GREY, VERMILLION, Picture, titled
+from reports.pictures.picture import BLUE, GREY, VERMILION, Picture, titled
 from reports.series.calls import GAPS, KERNELS, LAUNCH, call_parts
 from reports.text import plain
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from results.run import Run
 
 NAME = "calls"
-PARTS = {KERNELS: BLUE, GAPS: GREY, LAUNCH: VERMILLION}
+PARTS = {KERNELS: BLUE, GAPS: GREY, LAUNCH: VERMILION}
 Pair = tuple["CallParts", "CallParts"]
 """The baseline's call and the fastest's."""
 
@@ -101,7 +101,7 @@ def _rows(pair: Pair) -> list[Row]:
 
 
 def _eager(of: CallParts) -> str:
-    return ("" if not of.unsure else UNSURE_MARK) + units.duration(of.eager_s, 3)
+    return (UNSURE_MARK if of.unsure else "") + units.duration(of.eager_s, 3)
 
 
 def _times(base: CallParts, other: CallParts) -> str:

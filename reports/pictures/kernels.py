@@ -8,7 +8,7 @@ import altair as alt
 
 from reports import content, units
 from reports.machine import machine
-from reports.pictures.picture import BLUE, INK, LINE, VERMILLION, Picture, titled
+from reports.pictures.picture import BLUE, INK, LINE, VERMILION, Picture, titled
 from reports.series.rivals import OURS, rivals
 from reports.text import listing, plain
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from results.run import Run
 
 NAME = "kernels"
-COLORS = (BLUE, VERMILLION)
+COLOURS = (BLUE, VERMILION)
 FEWEST = 3
 """Shapes; what fewer of them show, a table shows better."""
 
@@ -76,7 +76,7 @@ def _chart(rows: Sequence[Row]) -> alt.FacetChart:
     )  # fmt: skip
     y = alt.Y("shape:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=8))
     apart = alt.YOffset("kernel:N", sort=ours)
-    color = alt.Color("kernel:N", title=None, scale=alt.Scale(domain=ours, range=COLORS[: len(ours)]))
+    color = alt.Color("kernel:N", title=None, scale=alt.Scale(domain=ours, range=COLOURS[: len(ours)]))
     shape = alt.Shape(
         "kernel:N", title=None, scale=alt.Scale(domain=ours, range=["circle", "diamond"][: len(ours)])
     )

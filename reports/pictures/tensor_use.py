@@ -9,7 +9,7 @@ import altair as alt
 from reports import pivot, units
 from reports.machine import machine
 from reports.pictures.bars import panels
-from reports.pictures.picture import BLUE, GREEN, VERMILLION, Picture, titled
+from reports.pictures.picture import BLUE, GREEN, VERMILION, Picture, titled
 from reports.pivot_grids import FINE, title
 from reports.text import plain
 from results.tensor_use import DATASHEET
@@ -33,7 +33,7 @@ USEFUL, ACTIVE, ISSUED = FIGURES = (
     "active, of cycles",
     "issued ÷ useful",
 )
-COLORS = (GREEN, BLUE, VERMILLION)
+COLOURS = (GREEN, BLUE, VERMILION)
 
 
 def tensor_use_picture(run: Run) -> Picture | str:
@@ -101,7 +101,7 @@ def _chart(rows: Sequence[Row]) -> alt.FacetChart:
         {**row, "start": 0.0, "end": float(row["value"] or 0) / longest[str(row["figure"])]} for row in rows
     ]
     values = list(dict.fromkeys(str(row["head_dim"]) for row in rows))
-    color = alt.Color("head_dim:N", legend=None, scale=alt.Scale(domain=values, range=COLORS[: len(values)]))
+    color = alt.Color("head_dim:N", legend=None, scale=alt.Scale(domain=values, range=COLOURS[: len(values)]))
     return panels(
         bars, bars, row="variant", column="figure", y="head_dim", color=color, width=215, columns=FIGURES
     )  # fmt: skip

@@ -34,7 +34,7 @@ class PerHeadGrouped(PerHeadBatched):
         Raises:
             Unsupported: a row is no multiple of 16 bytes.
         """
-        if self.shape.head_dim % _ALIGNED or self.shape.d_model % _ALIGNED:
+        if self.shape.head_dim % _ALIGNED:  # d_model is a multiple of it
             raise Unsupported(
                 f"a grouped GEMM takes rows of a multiple of 16 bytes: head_dim {self.shape.head_dim} would have to be "
                 f"a multiple of {_ALIGNED}"

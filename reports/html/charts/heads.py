@@ -84,7 +84,7 @@ def _rows(value: Value, cell: Cell) -> Iterator[dict[str, Any]]:
     use = cell.use
     active, issued = use.tensor_active_percent, use.issued_ratio
     useful, rate = use.datasheet_fraction, use.rate_while_active
-    told = (
+    figures = (
         ("datasheet_fraction", useful, _percent(useful), units.percent(useful)),
         (ACTIVE, _share(active), active, units.percent(_share(active))),
         (
@@ -95,7 +95,7 @@ def _rows(value: Value, cell: Cell) -> Iterator[dict[str, Any]]:
         ),
         ("rate_while_active", rate, _percent(rate), units.percent(rate)),
     )
-    for title, (name, share, height, text) in zip(FIGURES, told, strict=True):
+    for title, (name, share, height, text) in zip(FIGURES, figures, strict=True):
         yield {
             "variant": named(cell.row.variant),
             "value": plain(value),

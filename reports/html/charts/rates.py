@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from reports.series.rates import RateChart, RatePoint
 
-
 MOST_TICKS = 8
 """So many values of x are each a tick."""
 

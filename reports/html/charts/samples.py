@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 LINEAR_PERCENT = 2.0
 """Within so many per cent the axis is linear, beyond it grows as a logarithm: a straggler hides nobody."""
 
-
 TICKS = [-50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50, 100, 1000]
 
 

@@ -28,7 +28,7 @@ from reports.pictures.picture import (
     GREY,
     GROUND,
     INK,
-    VERMILLION,
+    VERMILION,
     Picture,
     kept_rows,
     renderer,
@@ -126,7 +126,7 @@ def test_text_and_marks_stand_out_on_light_and_on_dark() -> None:
     for text in (INK, FAINT):
         assert contrast(text, GROUND) >= 4.5
         assert contrast(DARK[text], DARK[GROUND]) >= 4.5
-    for mark, ground in product((BLUE, VERMILLION, GREEN, GREY), (GROUND, DARK[GROUND])):
+    for mark, ground in product((BLUE, VERMILION, GREEN, GREY), (GROUND, DARK[GROUND])):
         assert contrast(mark, ground) >= 3
 
 
@@ -134,7 +134,7 @@ def test_text_and_marks_stand_out_on_light_and_on_dark() -> None:
 def test_every_colour_of_the_page_has_another_in_the_dark(name: str) -> None:
     svg = recorded()[name].svg or ""
     drawn_in = set(re.findall(r'(?:fill|stroke)="(#[0-9a-f]{3,6}|[a-z]+)"', svg)) - {"none", "transparent"}
-    assert drawn_in <= {*DARK, BLUE, VERMILLION, GREEN, GREY}
+    assert drawn_in <= {*DARK, BLUE, VERMILION, GREEN, GREY}
     for light, dark in DARK.items():
         assert f'[fill="{light}"]{{fill:{dark}}}' in svg
 
