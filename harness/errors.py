@@ -31,14 +31,10 @@ class UsageError(HeadbenchError):
 def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> UsageError:
     """`<kind> <name> is unknown`, in `where` if told, with the nearest known names, or all when none is near."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if near:
-        return UsageError(
-            f"{kind} {shown(name)} is unknown{where and f' in {where}'}: did you mean {' or '.join(near)}?"
-        )
-    return UsageError(
-        f"{kind} {shown(name)} is unknown{where and f' in {where}'}: {', '.join(names)} are known"
-    )
+    said = f"{kind} {shown(name)} is unknown{f' in {where}' if where else ''}"
+    if near := difflib.get_close_matches(name, names, n=3, cutoff=0.5):
+        return UsageError(f"{said}: did you mean {' or '.join(near)}?")
+    return UsageError(f"{said}: {', '.join(names)} are known")
 
 
 def printable(text: str) -> str:

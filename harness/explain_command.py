@@ -37,13 +37,13 @@ def show(variant: str, against: str | None, where: str | None, formats: Sequence
         main = _of_variant(standings, variant, run.manifest.run_id)
         other = _beside(standings, against, main, run.manifest.run_id) if against is not None else []
         _print(main, other, form)
-        if missing := {one.record.case.group for one in main} - {one.record.case.group for one in other}:
-            _tell_missing(against, missing)
+        if against is not None:
+            _tell_missing(against, main, other)
 
 
-def _tell_missing(against: str | None, groups: set[str]) -> None:
-    """At which shapes nothing stands beside the variant, where something was to."""
-    if against is not None:
+def _tell_missing(against: str, main: Sequence[Standing], other: Sequence[Standing]) -> None:
+    """At which shapes nothing stands beside the variant."""
+    if groups := {one.record.case.group for one in main} - {one.record.case.group for one in other}:
         print(
             f"--against {shown(against)} has no case in this run at {', '.join(sorted(groups))}",
             file=sys.stderr,

@@ -1,4 +1,4 @@
-"""One group in one replicate, as a script: admit, size, bind, measure, watch, check again.
+"""One group in one replicate, as a script: admit, size, bind, measure, check again.
 
 Every variant of the group is prepared from the same inputs and stays alive until the group ends, so that the
 rounds can interleave them. A variant that fails at any step loses its own case and no other's.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class IncorrectOutput(Exception):
-    """The output is not the reference's; the message says how far off it is."""
+    """The output or its form is wrong, or an input was changed; the message says which, and how far off it is."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from harness.nested import flat
 from results.schema import Verification
 from results.words import counted
 from variants.inputs import torch_dtype
@@ -191,14 +192,13 @@ def only_rearranges(output: object, canonical: tuple[torch.Tensor, ...]) -> bool
 
 def _contents(output: object) -> tuple[int, int]:
     """How many elements there are in a tensor or in nested lists of them, and the sum of their bit patterns."""
-    if isinstance(output, torch.Tensor):
-        integer = {2: torch.int16, 4: torch.int32}.get(output.element_size())
-        bits = output.view(integer).sum(dtype=torch.int64).item() if integer else -1
-        return output.numel(), int(bits)
-    if isinstance(output, list | tuple):
-        parts = [_contents(part) for part in output]
-        return sum(count for count, _ in parts), sum(bits for _, bits in parts)
-    return 0, 0
+    tensors = flat(output)
+    return sum(tensor.numel() for tensor in tensors), sum(map(_bits, tensors))
+
+
+def _bits(tensor: torch.Tensor) -> int:
+    integer = {2: torch.int16, 4: torch.int32}.get(tensor.element_size())
+    return int(tensor.view(integer).sum(dtype=torch.int64).item()) if integer else -1
 
 
 def explain(verification: Verification) -> str:
