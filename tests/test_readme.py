@@ -62,6 +62,8 @@ def test_every_question_has_one_command_and_a_property_that_a_run_can_be_pivoted
     named = re.findall(r"`--by (\w+)`", PAGES["docs/using.md"])
     assert len(named) >= 6
     assert set(named) <= set(BY)
+    told = re.search(r"`--by` takes (.*?),\s+and", PAGES["docs/tensor-cores.md"], flags=re.DOTALL)[1]
+    assert re.findall(r"`(\w+)`", told) == list(BY)
 
 
 def test_the_table_of_variants_has_all_but_twins_and_stars_what_a_run_leaves_out():
