@@ -126,6 +126,12 @@ def rows_chart() -> alt.Chart:
     return alt.Chart(alt.NamedData(name=ROWS))
 
 
+def rule_at(x: float, opacity: float = 0.5) -> alt.Chart:
+    """An upright line through this value."""
+    place = alt.Chart(alt.InlineData(values=[{}]))
+    return place.mark_rule(color=INK, opacity=opacity).encode(x=alt.datum(x))
+
+
 def spec_of(chart: alt.TopLevelMixin) -> dict[str, Any]:
     """The specification without Altair's own look and without the address of its schema."""
     spec: dict[str, Any] = chart.to_dict(validate=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from reports.columns import telling
-from reports.html.charts.chart import INK, colour_of, decades, followed, highlight, rows_chart, shape_of
+from reports.html.charts.chart import colour_of, decades, followed, highlight, rows_chart, rule_at, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,12 +55,7 @@ def dots(
     marks = base.mark_point(filled=True, size=60).encode(
         x=x, color=colour, shape=shape_of(signs, "sign"), tooltip=list(tooltip)
     )
-    at = (
-        alt.Chart(alt.InlineData(values=[{}]))
-        .mark_rule(color=INK, opacity=0.5)
-        .encode(x=alt.datum(reference))
-    )
-    layers = [*([] if reference is None else [at]), *([lines] if bounded else []), marks]
+    layers = [*([] if reference is None else [rule_at(reference)]), *([lines] if bounded else []), marks]
     height = min(MOST_PX, max(26, ROW_PX * places + 8)) * len(order)
     return alt.layer(*layers).properties(width="container", height=height).add_params(highlight())
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from reports.html.charts.chart import INK, Chart, rows_chart, spec_of, told
+from reports.html.charts.chart import Chart, rows_chart, rule_at, spec_of, told
 from reports.text import plain
 from reports.verdicts import change, in_order, titles_of
 from results.verdict import Verdict
@@ -70,7 +70,6 @@ def _drawn(order: Sequence[str], *, bounded: bool) -> alt.LayerChart | alt.Facet
     )
     colour = alt.Color("verdict:N", scale=alt.Scale(domain=names, range=colours), title=None)
     base = rows_chart().encode(y=y)
-    one = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=INK, opacity=0.6).encode(x=alt.datum(1))
     lines = (
         base.transform_filter("datum.low != null")
         .mark_rule(strokeWidth=2)
@@ -82,7 +81,7 @@ def _drawn(order: Sequence[str], *, bounded: bool) -> alt.LayerChart | alt.Facet
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=names, range=shapes), title=None),
         tooltip=told(case="row", verdict="verdict", change="told", interval="interval", counted="count"),
     )
-    layers = [one, *([lines] if bounded else []), signs]
+    layers = [rule_at(1, 0.6), *([lines] if bounded else []), signs]
     return alt.layer(*layers).properties(width="container", height=ROW_PX * len(order) + 10)
 
 

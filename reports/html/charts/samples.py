@@ -8,13 +8,13 @@ import altair as alt
 
 from reports import units
 from reports.html.charts.chart import (
-    INK,
     Chart,
     colour_of,
     followed,
     highlight,
     named,
     rows_chart,
+    rule_at,
     shape_of,
     spec_of,
     told,
@@ -72,7 +72,6 @@ def samples_chart(rows: Sequence[Standing], strips: Sequence[Strip]) -> Chart | 
 
 
 def _drawn(replicates: Sequence[str], most: int) -> alt.LayerChart | alt.FacetChart:
-    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=INK, opacity=0.5).encode(x=alt.datum(0))
     signs = (
         rows_chart()
         .mark_point(size=26, strokeWidth=1.2)
@@ -101,4 +100,4 @@ def _drawn(replicates: Sequence[str], most: int) -> alt.LayerChart | alt.FacetCh
         )
     )
     height = max(160, (len(replicates) * 8 + 12) * most)
-    return alt.layer(zero, signs).properties(width="container", height=height).add_params(highlight())
+    return alt.layer(rule_at(0), signs).properties(width="container", height=height).add_params(highlight())
