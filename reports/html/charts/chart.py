@@ -128,8 +128,9 @@ def rows_chart() -> alt.Chart:
 
 def rule_at(x: float, opacity: float = 0.5) -> alt.Chart:
     """An upright line through this value."""
-    place = alt.Chart(alt.InlineData(values=[{}]))
-    return place.mark_rule(color=INK, opacity=opacity).encode(x=alt.datum(x))
+    place = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=INK, opacity=opacity)
+    rule: alt.Chart = place.encode(x=alt.datum(x))
+    return rule
 
 
 def spec_of(chart: alt.TopLevelMixin) -> dict[str, Any]:
