@@ -72,7 +72,7 @@ def legend(report: Report) -> list[str]:
             any(row.record.moves_only and use.burst_fraction for row, use in zip(rows, uses, strict=True)),
             COPY_MEANING,
         ),
-        (any(row.held_fraction for row in rows), "held: the same at the SM clock it ran at"),
+        (any(row.held_fraction for row in rows), "held: the share at the SM clock it ran at"),
         (any(use.tensor_active_percent is not None for use in uses), ACTIVE_MEANING),
         (any(use.issued_ratio is not None for use in uses), ISSUED_MEANING),
         (any(row.speedup for row in rows), "× base: speed over the baseline's"),
