@@ -22,7 +22,7 @@ _CROWDED = 0.06
 _STARTING = 1.5
 """About what a tile costs before and after its tiles of keys, in tiles of keys: masking, storing, starting anew."""
 _FIXED_SHARE = 0.25
-"""About what a tile costs whose block has hardly a row, as a share of a whole one's: nothing overlaps one consumer."""
+"""Guessed: what a tile costs whose block has hardly a row, as a share of a whole one's: one consumer waits alone."""
 _CONSUMER_ROWS = 64
 _MANY_ROUNDS = 40
 """So many tiles a block even out whatever is done."""
