@@ -67,11 +67,19 @@ def limits(dtype: str, n_layer: int = 1) -> tuple[float, float]:
 
 
 def checks(found: Found, expected: Expected, shape: Shape, when: str) -> Iterator[Verification]:
-    """One for the outputs, one for the gradients, as far as these are expected."""
-    if expected.outputs:
-        yield compare(found.outputs, expected.outputs, shape.dtype, when, shape.n_layer)
+    """One for the outputs, and one for the gradients where these are expected."""
+    outputs = compare(found.outputs, expected.outputs, shape.dtype, when, shape.n_layer)
+    yield _of_the_forward(outputs) if expected.gradients else outputs
     if expected.gradients:
         yield compare_gradients(found.gradients, expected.gradients, shape.dtype, when, shape.n_layer)
+
+
+def _of_the_forward(check: Verification) -> Verification:
+    """The check of outputs, told from that of the gradients where it failed."""
+    if check.passed:
+        return check
+    where = "in its forward's output"
+    return replace(check, reason=f"{where}: {check.reason}" if check.reason else where)
 
 
 @torch.inference_mode()

@@ -89,7 +89,7 @@ def test_a_check_of_the_whole_tensor_alone_would_let_a_lost_row_pass():
 
     directed = direct("backward", WRONG["attention", "wrong_loses_a_row"], shape, inputs)
     expected = expect("backward", "attention", shape, inputs)
-    (check,) = checks(directed.found(directed.timed()), expected, shape, "before")
+    _, check = checks(directed.found(directed.timed()), expected, shape, "before")
     assert not check.passed
     assert check.worst_row_error == pytest.approx(1)
     assert check.relative_error < 0.05
