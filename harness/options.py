@@ -133,6 +133,14 @@ Peak = Annotated[
         "PEAK",
     ),
 ]
+Across = Annotated[
+    Values,
+    optional(
+        "--across",
+        "Between runs: a difference to allow on purpose, as gpu or torch; may be repeated.",
+        "KEYS",
+    ),
+]
 Recorded = Annotated[
     str | None,
     optional(

@@ -26,19 +26,24 @@ def show(
     by: str | None = None,
     peak: str | None = None,
     html: Path | None = None,
+    across: Sequence[str] = (),
 ) -> None:
     """Print what is stored at `where`; `formats` holds at most one name of `reports.export.WRITERS`.
 
     With `parquet` the run's frame goes into that file instead, with `html` its page. With `by` the run is pivoted
     (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the datasheet's by default).
+    `across` is for `show_several`.
 
     Raises:
         UsageError: there is no such run, it cannot be read or has no such form, two formats were asked for, the
-            file cannot be written, a library for it is missing, or `by` or `peak` is unknown or one too many.
+            file cannot be written, a library for it is missing, or `by`, `peak` or `across` is unknown or too many.
         HeadbenchError: what is stored cannot be shown.
     """
     wanted = [*formats, *(["parquet"] if parquet else []), *(["html"] if html else [])]
     form = at_most_one(wanted)
+    if across:
+        keys = ",".join(across)
+        raise UsageError(f"--across {shown(keys)} is between runs: name another, or leave it out")
     _check_pivot(by, peak, form)
     try:
         folder = locate(where)
@@ -65,11 +70,16 @@ def show(
         print_report(stored)
 
 
-def show_several(where: Sequence[str], others: Sequence[str], html: Path | None) -> None:
+def show_several(
+    where: Sequence[str], others: Sequence[str], html: Path | None, across: Sequence[str] = ()
+) -> None:
     """Write a page that holds each of the later runs against the first; `others` are the other options in use.
 
+    `across` names the keys in which they may differ, as for `compare`.
+
     Raises:
-        UsageError: a run cannot be read, the file cannot be written, `html` is missing, or not all there is.
+        UsageError: a run cannot be read, the file cannot be written, `html` is missing, a key is unknown, or another
+            option was given.
         HeadbenchError: what is stored cannot be shown.
     """
     if html is None:
@@ -80,15 +90,17 @@ def show_several(where: Sequence[str], others: Sequence[str], html: Path | None)
         raise UsageError(
             f"{len(where)} runs go to --html alone: leave --{' and --'.join(others)} out, or name one run"
         )
+    from harness.compare_command import check_across
     from results.unpaired import compare
 
+    check_across(across)
     try:
         base, *heads = (read_each(one) for one in where)
     except StoreError as error:
         raise UsageError(str(error)) from error
     labels = [side_label(*one) for one in zip(where, [base, *heads], strict=True)]
     found = [
-        compare(base, head, labels=(labels[0], name)) for head, name in zip(heads, labels[1:], strict=True)
+        compare(base, head, across, (labels[0], name)) for head, name in zip(heads, labels[1:], strict=True)
     ]
     write_comparisons(found, [run for side in (base, *heads) for run in side], html)
 
