@@ -52,6 +52,9 @@ Roundings average out over a tensor, a wrong factor does not: in bf16 2 % of dQ 
 whose operands are cut off rather than rounded, is systematically off by 0.4 % after a sublayer's six matmuls.
 """
 
+FOUND_IN = "attributes, or in lists, tuples, dicts, dataclasses and modules there"
+"""Where `trainable.held` looks for what a variant made of the weights, in words."""
+
 # A block's outputs, references and differences in float64 stay below 64 MB.
 _BLOCK_ELEMENTS = 2**21
 
@@ -128,7 +131,7 @@ def compare_gradients(
         missing = [right.name for own, right in zip(gradients, reference, strict=True) if own is None]
         reason = (
             f"gives no {', '.join(missing)}: autograd must find the way through `call`, and through `prepare` to "
-            f"what it keeps in attributes"
+            f"what it keeps in {FOUND_IN}; a closure or another object hides it"
         )
         return Verification(when, None, limit, None, row_limit, passed=False, reason=reason)
     scales = tuple(right.row_scale for right in reference)

@@ -20,7 +20,10 @@ from .groups import CPU, Right, ScriptedTimer, measured
 
 SHAPE = Shape(batch=2, seq_len=16, d_model=48, n_head=3)
 WRONG = discover([Path(__file__).parents[1] / "wrong_gradients.py"]).variants
-MISSING = "autograd must find the way through `call`, and through `prepare` to what it keeps in attributes"
+MISSING = (
+    "autograd must find the way through `call`, and through `prepare` to what it keeps in attributes, or in lists, "
+    "tuples, dicts, dataclasses and modules there; a closure or another object hides it"
+)
 SAID = {
     "attention": {
         "wrong_detaches_values": f"before timing: gives no dV: {MISSING}",
