@@ -319,6 +319,7 @@ def report(
         ),
     ] = None,
     by: options.By = None,
+    show: options.Show = None,
     peak: options.Peak = None,
     across: options.Across = None,
 ) -> None:
@@ -335,14 +336,17 @@ def report(
     if svg is not None:
         from harness import svg_command
 
-        given = {"parquet": parquet, "html": html, "by": by, "peak": peak, "across": across}
+        given = {"parquet": parquet, "html": html, "by": by, "show": show, "peak": peak, "across": across}
         others = options.chosen(**{name: value is not None for name, value in given.items()})
         svg_command.draw(run, svg, [*formats, *others])
     elif len(run) > 1:
-        others = options.chosen(parquet=parquet is not None, by=by is not None, peak=peak is not None)
+        given = {"parquet": parquet, "by": by, "show": show, "peak": peak}
+        others = options.chosen(**{name: value is not None for name, value in given.items()})
         report_command.show_several(run, [*formats, *others], html, allowed)
     else:
-        report_command.show(run[0], formats, parquet, by, peak, html, allowed)
+        from harness.pivot_output import Pivoting
+
+        report_command.show(run[0], formats, parquet, Pivoting(by, show, peak), html, allowed)
 
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)

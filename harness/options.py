@@ -119,9 +119,17 @@ By = Annotated[
     str | None,
     optional(
         "--by",
-        "Pivot the run: a table of variants by head_dim, n_head, d_model, n_layer, batch, seq_len, mask or dtype, with "
-        "each case's use of the tensor cores: useful / active / issued.",
+        "Pivot the run: a table of variants by head_dim, n_head, d_model, n_layer, batch, seq_len, mask or dtype.",
         "PROPERTY",
+    ),
+]
+Show = Annotated[
+    str | None,
+    optional(
+        "--show",
+        "What --by shows of each case: use (of the tensor cores: useful / active / issued) or time (of a call, ± half "
+        "its interval).  [default: use]",
+        "FIGURES",
     ),
 ]
 Peak = Annotated[

@@ -9,6 +9,7 @@ import pytest
 
 from harness import compare_command
 from harness.errors import UsageError
+from harness.pivot_output import Pivoting
 from harness.report_command import show, show_several
 from tests.harness.commands import headbench
 from tests.harness.test_command_line import imported_by
@@ -97,7 +98,7 @@ def test_what_does_not_go_together_is_refused(run, tmp_path):
     with pytest.raises(UsageError, match="--csv and --html exclude each other"):
         show(str(run), ["csv"], html=html)
     with pytest.raises(UsageError, match="--by head_dim goes to the terminal or --markdown: --html"):
-        show(str(run), [], by="head_dim", html=html)
+        show(str(run), [], pivoting=Pivoting("head_dim"), html=html)
     with pytest.raises(UsageError, match="--markdown and --html exclude each other"):
         compare_command.show(str(run), str(run), [], ["markdown"], html)
     with pytest.raises(UsageError, match="2 runs go to --html alone: leave --by out"):
