@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from harness import rounds, verification
-from harness.directed import Expected, NoGradient, direct, expect
+from harness.directed import NoGradient, direct
 from harness.faults import classify, is_fatal, is_out_of_memory
+from harness.group_inputs import GroupInputs
 from harness.lane import IncorrectOutput, Lane
 from harness.output_form import form_fault
 from harness.poison import poison
@@ -23,12 +24,11 @@ from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools
 from results.schema import Case, Outcome
 from variants.direction import BACKWARD, FORWARD
-from variants.inputs import Inputs, fresh_inputs, make_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from harness.directed import Directed
+    from harness.directed import Directed, Expected
     from harness.plan import Group
     from harness.series import Series
     from results.figures import Memory
@@ -51,11 +51,11 @@ class GroupMeasurement:
         self._group, self._tools = group, tools
         self._direction = group.direction
         self._lanes: list[Lane] = []
-        self._layouts: dict[str, Inputs] = {}
         self._settled: set[str] = set()
         self._preparing_s = 0.0
         # Alike in every replicate would hide a variant that is wrong for some inputs only.
         self._seed = tools.seed + 1000 * tools.replicate
+        self._inputs = GroupInputs(group, self._seed, tools.device)
 
     def run(self, seconds: float) -> None:
         """The whole script; reports one trial per case.
@@ -66,9 +66,7 @@ class GroupMeasurement:
         clock = self._tools.clock_s
         start = clock()
         try:
-            self._inputs, expected = self._shared(self._first_inputs)
-            self._as_made = self._inputs.clone()
-            self._layouts["contiguous"] = self._inputs
+            expected = self._shared(self._inputs.make)
             self._admit_all(expected)
             del expected
             checking_s = clock() - start - self._preparing_s
@@ -82,24 +80,13 @@ class GroupMeasurement:
             self._settle_all(fault.__cause__ or fault)
         finally:
             self._lanes.clear()
-            self._layouts.clear()
+            self._inputs.clear()
             gc.collect()
             self._tools.free_memory()
             self._tools.state.infer()
 
-    def _first_inputs(self) -> tuple[Inputs, Expected]:
-        stage, shape = self._group.stage, self._group.shape
-        inputs = make_inputs(stage, shape, self._seed, self._tools.device, self._direction)
-        return inputs, expect(self._direction, stage, shape, inputs)
-
-    def _fresh_inputs(self) -> tuple[Inputs, Expected]:
-        """Other activations in new storage, the same weights."""
-        stage, shape = self._group.stage, self._group.shape
-        inputs = fresh_inputs(stage, shape, self._seed + 1, self._inputs.weights, self._direction)
-        return inputs, expect(self._direction, stage, shape, inputs)
-
-    def _shared(self, make: Callable[[], tuple[Inputs, Expected]]) -> tuple[Inputs, Expected]:
-        """Inputs and what is expected of them; captured graphs give up their memory if it is wanting."""
+    def _shared(self, make: Callable[[], Expected]) -> Expected:
+        """Inputs, and what is expected of them; captured graphs give up their memory if it is wanting."""
         self._begin(None, "inputs and reference")
         try:
             try:
@@ -122,23 +109,14 @@ class GroupMeasurement:
             with self._guarding(lane):
                 kind = self._tools.registry.variants[case.stage, case.variant]
                 lane.arrives, begun = kind.arrives, self._tools.clock_s()
-                lane.directed = direct(self._direction, kind, self._group.shape, self._given(kind.arrives))
+                lane.directed = direct(
+                    self._direction, kind, self._group.shape, self._inputs.given(kind.arrives)
+                )
                 self._preparing_s += self._tools.clock_s() - begun
                 lane.call = lane.directed.timed
                 self._check(lane, lane.directed, lane.call, expected, "before")
                 self._refuse_changed_inputs()
                 self._lanes.append(lane)
-
-    def _given(self, arrives: str) -> Inputs:
-        """The inputs in the layout that a variant declares; one that nobody else wanted is made now, untimed."""
-        if arrives not in self._layouts:
-            self._layouts[arrives] = self._inputs.arriving(arrives)
-        return self._layouts[arrives]
-
-    def _set_inputs(self) -> None:
-        """Give every layout the values as made."""
-        for inputs in self._layouts.values():
-            inputs.copy_from(self._as_made)
 
     def _check(
         self, lane: Lane, directed: Directed, call: Callable[[], object], expected: Expected, when: str
@@ -167,8 +145,8 @@ class GroupMeasurement:
     def _refuse_changed_inputs(self) -> None:
         """Called after every step that runs a variant, so that the change is laid at the right door."""
         self._restore()  # it may have left a state in which nothing can be compared, or written again
-        if not all(inputs.equals(self._as_made) for inputs in self._layouts.values()):
-            self._set_inputs()
+        if not self._inputs.are_as_made():
+            self._inputs.restore()
             raise IncorrectOutput(CHANGED)
 
     def _size(self) -> None:
@@ -252,18 +230,16 @@ class GroupMeasurement:
             lane.end_timing()
         if not self._lanes:
             return
-        fresh, expected = self._shared(self._fresh_inputs)
-        self._as_made.copy_from(fresh)
-        self._set_inputs()
+        expected = self._shared(self._inputs.renew)
         for lane in list(self._lanes):
             self._begin(lane.case, "verify again")
-            fresh.copy_from(self._as_made)  # the lane before may have spoiled them
+            self._inputs.restore_elsewhere()
             with self._guarding(lane):
                 assert lane.directed, "it was admitted"
                 self._check(lane, lane.directed, lane.call, expected, "after")
                 if lane.replay:
                     self._check(lane, lane.directed, lane.replay, expected, "in its graph")
-                elsewhere = lane.directed.on(fresh.arriving(lane.arrives))
+                elsewhere = lane.directed.on(self._inputs.elsewhere(lane.arrives))
                 self._check(lane, elsewhere, elsewhere.timed, expected, "after")
                 self._refuse_changed_inputs()
                 self._report(lane, Outcome.OK)
@@ -291,7 +267,7 @@ class GroupMeasurement:
         if is_fatal(error):
             raise ContextLost(str(error))
         self._restore()
-        self._set_inputs()  # it may have spoiled them before it failed
+        self._inputs.restore()  # it may have spoiled them before it failed
         error.__traceback__ = None  # it holds the frames, and they the tensors
         gc.collect()
         self._tools.free_memory()
