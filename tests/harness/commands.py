@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from harness import __main__ as entry
+
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = Path(__file__).parent / "plugins"
 TINY = ("--d-model", "32", "--n-head", "2", "--seq-len", "16", "--batch", "1", "--device", "cpu")
@@ -47,3 +51,38 @@ def tiny_run(out: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 def only_run(out: Path) -> Path:
     (path,) = out.iterdir()
     return path
+
+
+def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """Run in this process: the exit code must be 2, stderr one line, stdout silent; the line is returned."""
+    monkeypatch.setattr(sys, "argv", ["headbench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("headbench: ")
+    return said.err
+
+
+IMPORTED = """
+import sys
+sys.argv = ["headbench", *{arguments!r}]
+from harness.__main__ import main
+try:
+    main()
+except SystemExit as ended:
+    print("\\nCODE", ended.code)
+print("\\nIMPORTED", *sorted({names!r} & set(sys.modules)))
+"""
+HEAVY = {"torch", "cupy", "pandas", "scipy", "numpy", "rich.table"}
+
+
+def imported_by(*arguments: str, names: set[str] = HEAVY) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED.format(arguments=arguments, names=names)],
+        capture_output=True, text=True, env=environment(), check=True,
+    )  # fmt: skip
+    assert "CODE 0" in done.stdout, done.stdout + done.stderr
+    return done.stdout.rpartition("IMPORTED")[2].split()

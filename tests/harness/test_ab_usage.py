@@ -12,7 +12,7 @@ from harness.ab_command import exit_code
 from results.schema import MODES, Outcome
 from tests.results import builders, sessions
 
-from .test_command_line import refused
+from .commands import refused
 
 CASE, OTHER = builders.case("one"), builders.case("other")
 SLOWER = sessions.side_trials(CASE, sessions.SLOWER, MODES)

@@ -11,8 +11,7 @@ from harness import compare_command
 from harness.errors import UsageError
 from harness.pivot_output import Pivoting
 from harness.report_command import show, show_several
-from tests.harness.commands import headbench
-from tests.harness.test_command_line import imported_by
+from tests.harness.commands import headbench, imported_by
 from tests.results import builders
 
 

@@ -11,7 +11,7 @@ from harness.resuming import SAME, refuse_changes
 from results.run import Run
 from tests.results import builders, sessions
 
-from .test_command_line import refused
+from .commands import refused
 
 ENVIRONMENT = {
     "device": "cuda:0",
