@@ -31,6 +31,7 @@
 // the incomplete ones for the end), dealt out to and fro.
 
 #include "hopper.cuh"
+#include "early_launch.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
 // one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders.
@@ -646,8 +647,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
 {
     extern __shared__ char shared[];
     const Layout at(shared_address(shared));
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
+        prefetch(problem.q), prefetch(problem.k), prefetch(problem.v), prefetch(problem.out);
         at.init_barriers();
+    }
     for (int i = threadIdx.x; i < NOTES; i += THREADS)
         shared_store(at.notes + 4 * i, 0);
     __syncthreads();
@@ -655,6 +658,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
     if (threadIdx.x < 128) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
+            await_kernels_before();     // for the consumers, too: they wait for what is fetched from here on
+            let_next_kernel_begin();
             Producer producer{problem, at};
 #pragma unroll 1
             for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 
 import torch
 
 from kernels.compiler import KernelError
+from kernels.driver import driver, name_of
 
 BYTES = 128
 _ALIGNMENT = 64
@@ -41,7 +41,7 @@ def heads_map(
         stride if size > 1 else sizes[0] * dtype.itemsize
         for size, stride in zip(sizes[1:], strides, strict=True)
     ]
-    status = _driver().cuTensorMapEncodeTiled(
+    status = driver().cuTensorMapEncodeTiled(
         ctypes.c_void_p(ctypes.addressof(storage) + start),
         _DATA_TYPES[dtype],
         len(sizes),
@@ -57,7 +57,7 @@ def heads_map(
     )
     if status:
         raise KernelError(
-            f"{actor}: the driver makes no tensor map (error {status}) of sizes {list(sizes)}, byte strides "
+            f"{actor}: the driver makes no tensor map ({name_of(status)}) of sizes {list(sizes)}, byte strides "
             f"{list(strides)} and boxes {list(box)}: a contiguous copy would do"
         )
     return storage.raw[start : start + BYTES]
@@ -69,10 +69,3 @@ def _make_context_current() -> None:
 
     runtime.setDevice(torch.cuda.current_device())
 
-
-@functools.cache
-def _driver() -> ctypes.CDLL:
-    try:
-        return ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        raise KernelError(f"tensor maps need NVIDIA's driver, which cannot be loaded: {error}") from error
