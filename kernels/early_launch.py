@@ -65,6 +65,6 @@ def launch(
     parameters = (ctypes.c_void_p * 1)(addressof(structure))
     if status := driver().cuLaunchKernelEx(byref(config), ctypes.c_void_p(function), parameters, None):
         raise KernelError(
-            f"the driver launches no grid of {grid:,} blocks of {block:,} threads with {shared_bytes:,} bytes of shared "
-            f"memory: {name_of(status)}"
+            f"the driver launches no {grid:,} blocks of {block:,} threads with {shared_bytes:,} bytes of shared memory: "
+            f"{name_of(status)}"
         )

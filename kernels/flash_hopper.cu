@@ -659,11 +659,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             await_kernels_before();     // for the consumers, too: they wait for what is fetched from here on
-            let_next_kernel_begin();
             Producer producer{problem, at};
 #pragma unroll 1
             for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
                 producer.fetch(work_of(problem, tile, round));
+            let_next_kernel_begin();    // not sooner: its blocks would crowd on the SMs that are done first
             producer.announce({0, 0, -1, 0});
             barrier_wait(at.first_pass, 0);
 #pragma unroll 1

@@ -303,7 +303,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) flash_porta
     const char* q = problem.q.data + batch * problem.q.batch + of_batch * problem.q.head + block_row * problem.q.row;
 
     await_kernels_before();
-    let_next_kernel_begin();
     copy_rows<ROWS>(staged, q, problem.q.row, seq_len - block_row);
     commit_copies();
     copy_rows<KEYS>(keys, k + (long long)last_tile * KEYS * problem.k.row, problem.k.row, seq_len - last_tile * KEYS);
@@ -339,6 +338,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) flash_porta
                 visible[m][half] = last_key(warp_row + 16 * m + 8 * half + lane.g) - tile * KEYS;
         state.with_maximum(keys + stage, visible, problem.scale, lane);
     }
+    let_next_kernel_begin();    // not sooner: its blocks would crowd on the SMs that are done first
     wait_for_copies<0>();
     __syncthreads();
     if (first_tile >= 0)

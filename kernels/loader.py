@@ -66,13 +66,13 @@ class Kernel:
         An argument is a device address as an int, a numpy scalar of the parameter's type, or a structure passed by
         value as a ctypes array of its bytes. Nothing checks their number or types.
         """
+        stream = torch.cuda.current_stream().cuda_stream
         if self._early:
-            stream_at = torch.cuda.current_stream().cuda_stream
-            return early_launch.launch(self._function.ptr, grid, block, self.shared_bytes, stream_at, *arguments)
+            early_launch.launch(self._function.ptr, grid, block, self.shared_bytes, stream, *arguments)
+            return
         # The driver copies structures before it returns; until then, `arguments` keeps them.
         values = [self._pointer(addressof(x)) if isinstance(x, Array) else x for x in arguments]
-        stream = _stream_at(torch.cuda.current_stream().cuda_stream)
-        self._function((grid,), (block,), values, self.shared_bytes, stream)
+        self._function((grid,), (block,), values, self.shared_bytes, _stream_at(stream))
 
 
 def kernel(

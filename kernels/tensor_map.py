@@ -68,4 +68,3 @@ def _make_context_current() -> None:
     from cupy.cuda import runtime
 
     runtime.setDevice(torch.cuda.current_device())
-
