@@ -13,8 +13,8 @@ import ctypes
 from ctypes import addressof, byref
 from typing import TYPE_CHECKING
 
+from kernels import cuda_driver
 from kernels.compiler import KernelError
-from kernels.driver import driver, name_of
 
 if TYPE_CHECKING:
     from ctypes import Array, c_char
@@ -63,8 +63,10 @@ def launch(
     config = _Config(grid, 1, 1, block, 1, 1, shared_bytes, stream, addressof(_early), 1)
     # The driver copies the structure before it returns.
     parameters = (ctypes.c_void_p * 1)(addressof(structure))
-    if status := driver().cuLaunchKernelEx(byref(config), ctypes.c_void_p(function), parameters, None):
+    if status := cuda_driver.library().cuLaunchKernelEx(
+        byref(config), ctypes.c_void_p(function), parameters, None
+    ):
         raise KernelError(
-            f"the driver launches no {grid:,} blocks of {block:,} threads with {shared_bytes:,} bytes of shared memory: "
-            f"{name_of(status)}"
+            f"the driver launches no {grid:,} blocks of {block:,} threads with {shared_bytes:,} bytes of shared "
+            f"memory: {cuda_driver.name_of(status)}"
         )

@@ -6,8 +6,8 @@ import ctypes
 
 import torch
 
+from kernels import cuda_driver
 from kernels.compiler import KernelError
-from kernels.driver import driver, name_of
 
 BYTES = 128
 _ALIGNMENT = 64
@@ -41,7 +41,7 @@ def heads_map(
         stride if size > 1 else sizes[0] * dtype.itemsize
         for size, stride in zip(sizes[1:], strides, strict=True)
     ]
-    status = driver().cuTensorMapEncodeTiled(
+    status = cuda_driver.library().cuTensorMapEncodeTiled(
         ctypes.c_void_p(ctypes.addressof(storage) + start),
         _DATA_TYPES[dtype],
         len(sizes),
@@ -57,8 +57,8 @@ def heads_map(
     )
     if status:
         raise KernelError(
-            f"{actor}: the driver makes no tensor map ({name_of(status)}) of sizes {list(sizes)}, byte strides "
-            f"{list(strides)} and boxes {list(box)}: a contiguous copy would do"
+            f"{actor}: the driver makes no tensor map ({cuda_driver.name_of(status)}) of sizes {list(sizes)}, "
+            f"byte strides {list(strides)} and boxes {list(box)}: a contiguous copy would do"
         )
     return storage.raw[start : start + BYTES]
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernels import flash_hopper, flash_portable, fused, tensor_map
+from kernels import cuda_driver, flash_hopper, flash_portable, fused, tensor_map
 from kernels.compiler import FOLDER, KernelError
 from kernels.dealing import deal
 
@@ -304,10 +304,13 @@ class FakeDriver:
         self.asked = (rank, address.value, *map(list, (sizes, strides, box)))
         return self.status
 
+    def cuGetErrorName(self, status, name):
+        name._obj.value = b"CUDA_ERROR_INVALID_VALUE"
+
 
 def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
     driver = FakeDriver()
-    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    monkeypatch.setattr(cuda_driver, "library", lambda: driver)
     monkeypatch.setattr(tensor_map, "_make_context_current", lambda: None)
     made = tensor_map.heads_map("mine", torch.float16, 4096, (2, 3, 5, 72), (2160, 720, 144), 64, 32)
     assert driver.asked == (4, 4096, [72, 5, 3, 2], [144, 720, 2160], [32, 64, 1, 1])
@@ -316,10 +319,11 @@ def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
 
 def test_one_element_has_no_stride_and_an_expanded_dimension_has_none_but_0(monkeypatch):
     driver = FakeDriver(status=1)
-    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    monkeypatch.setattr(cuda_driver, "library", lambda: driver)
     monkeypatch.setattr(tensor_map, "_make_context_current", lambda: None)
     with pytest.raises(
-        KernelError, match=r"mine: the driver makes no tensor map .* a contiguous copy would do"
+        KernelError,
+        match=r"mine: the driver makes no tensor map \(CUDA_ERROR_INVALID_VALUE\) .* a contiguous copy would do",
     ):
         tensor_map.heads_map("mine", torch.float16, 4096, (1, 3, 5, 72), (0, 0, 144), 64, 64)
     of_row, of_head, of_batch = driver.asked[3]

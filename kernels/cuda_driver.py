@@ -9,7 +9,7 @@ from kernels.compiler import KernelError
 
 
 @functools.cache
-def driver() -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     """The library.
 
     Raises:
@@ -24,5 +24,5 @@ def driver() -> ctypes.CDLL:
 def name_of(status: int) -> str:
     """What the driver calls a status, `CUDA_ERROR_INVALID_VALUE`."""
     name = ctypes.c_char_p()
-    driver().cuGetErrorName(status, ctypes.byref(name))
+    library().cuGetErrorName(status, ctypes.byref(name))
     return name.value.decode() if name.value else f"error {status}"
