@@ -13,7 +13,7 @@ import torch
 
 from kernels import fused
 from kernels.compiler import FOLDER, Build, KernelError
-from kernels.dealing import Deal, deal
+from kernels.dealing import ROUNDS, Deal, deal
 from kernels.tensor_map import heads_map
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ ACTOR = "flash_hopper"
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
-_FORMAT = struct.Struct("512sq24sq28s60x")
-"""`struct Problem`: maps of q, k, v and out; out's address and strides; lse's address; numbers; 64-byte aligned."""
+_FORMAT = struct.Struct(f"512sq24sq28s{ROUNDS}i28x")
+"""`struct Problem`: maps of q, k, v, out; out's address and strides; lse's address; numbers; shifts; 64-byte aligned."""
 _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
 """Kept of one layout, by its four addresses."""
@@ -156,7 +156,7 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
 
     def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
         packed = _Problem()
-        _FORMAT.pack_into(packed, 0, maps(q, k, v, out), out, of_out, lse, numbers)
+        _FORMAT.pack_into(packed, 0, maps(q, k, v, out), out, of_out, lse, numbers, *dealt.shifts)
         return packed
 
     build = tile.build(head_dim, layout.dtype)
