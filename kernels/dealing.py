@@ -80,10 +80,9 @@ def deal(
     deals = sorted(map(dealt, range(most, easy // 4, -math.ceil(most / _MOST_TRIED))), key=duration)
     if tiles <= blocks or duration(deals[0]) <= _EVEN_ENOUGH * mean:
         return deals[0]
-    shifted = (
-        _shift(found, in_rounds(cost, batch_heads, blocks, found.heads)) for found in deals[:_MOST_SHIFTED]
-    )
-    return min(shifted, key=duration)
+    best = deals[:_MOST_SHIFTED]
+    shifted = (_shift(found, in_rounds(cost, batch_heads, blocks, found.heads)) for found in best)
+    return min(best[0], *shifted, key=duration)  # of equals the first: not shifted in vain
 
 
 def in_rounds(cost: np.ndarray, batch_heads: int, blocks: int, heads: int) -> np.ndarray:
@@ -105,7 +104,8 @@ def shares(rounds: np.ndarray, shifts: tuple[int, ...]) -> np.ndarray:
     blocks = rounds.shape[1]
     shift = np.array(shifts[: len(rounds)])[:, None]
     place = np.where(shift < 0, ~shift - np.arange(blocks), shift + np.arange(blocks)) % blocks
-    return np.take_along_axis(rounds, place, axis=1).sum(axis=0)
+    share: np.ndarray = np.take_along_axis(rounds, place, axis=1).sum(axis=0)
+    return share
 
 
 def row_costs(seq_len: int, causal: bool, rows: int, keys: int) -> np.ndarray:

@@ -151,6 +151,14 @@ def test_shifted_rounds_spare_long_rows_what_to_and_fro_leaves_to_one_block():
     )
 
 
+def test_rounds_are_not_shifted_in_vain():
+    # Sixteen rounds of 132 tiles, 96 of them short: some block gets none of those, whatever is done.
+    dealt = deal(96, 4096, 64, False, 192, 128, SMS)
+    assert dealt.shifts == to_and_fro(SMS)
+    # Two heads have one long and one short tile each, for two blocks: to and fro is best.
+    assert deal(2, 256, 64, True, 128, 128, 2).shifts == to_and_fro(2)
+
+
 @settings(deadline=None)
 @given(work, keys_of_a_tile, some_blocks, st.booleans())
 def test_no_deal_is_worse_than_to_and_fro(sizes, keys, blocks, causal):
