@@ -15,7 +15,7 @@ import torch
 
 from kernels import cuda_driver, flash_hopper, flash_portable, fused, tensor_map
 from kernels.compiler import FOLDER, KernelError
-from kernels.dealing import deal
+from kernels.dealing import ROUNDS, deal
 
 KERNELS = (flash_portable, flash_hopper)
 OUT_AT = {flash_portable: (96,), flash_hopper: (384, 512)}
@@ -189,6 +189,7 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
     dealt = deal(6, 130, 72, True, tile.rows, tile.keys, grid)
     assert counts == [3, 6, 130, row_tiles, dealt.heads, 1]
     assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
+    assert struct.unpack_from(f"{ROUNDS}i", problem, 580) == dealt.shifts
 
 
 @pytest.mark.parametrize("name", ["q", "k", "v", "out"])
