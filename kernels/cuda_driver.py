@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
+
+import torch
 
 from kernels.compiler import KernelError
+
+_of_thread = threading.local()
 
 
 @functools.cache
@@ -26,3 +31,12 @@ def name_of(status: int) -> str:
     name = ctypes.c_char_p()
     library().cuGetErrorName(status, ctypes.byref(name))
     return name.value.decode() if name.value else f"error {status}"
+
+
+def make_context_current() -> None:
+    """The driver works for the thread's context, and a thread that has not used the GPU yet has none."""
+    if not getattr(_of_thread, "has_context", False):
+        from cupy.cuda import runtime
+
+        runtime.setDevice(torch.cuda.current_device())
+        _of_thread.has_context = True

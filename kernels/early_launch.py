@@ -60,6 +60,7 @@ def launch(
     Raises:
         KernelError: the driver refuses.
     """
+    cuda_driver.make_context_current()
     config = _Config(grid, 1, 1, block, 1, 1, shared_bytes, stream, addressof(_early), 1)
     # The driver copies the structure before it returns.
     parameters = (ctypes.c_void_p * 1)(addressof(structure))

@@ -32,7 +32,7 @@ def heads_map(
     Raises:
         KernelError: the driver refuses it, as it does an expanded dimension's stride of 0, or there is no driver.
     """
-    _make_context_current()
+    cuda_driver.make_context_current()
     sizes, strides, box = shape[::-1], byte_strides[::-1], (box_columns, box_rows, 1, 1)
     storage = ctypes.create_string_buffer(BYTES + _ALIGNMENT)
     start = -ctypes.addressof(storage) % _ALIGNMENT
@@ -61,10 +61,3 @@ def heads_map(
             f"byte strides {list(strides)} and boxes {list(box)}: a contiguous copy would do"
         )
     return storage.raw[start : start + BYTES]
-
-
-def _make_context_current() -> None:
-    """The driver encodes for the thread's context, and a thread that has not used the GPU yet has none."""
-    from cupy.cuda import runtime
-
-    runtime.setDevice(torch.cuda.current_device())

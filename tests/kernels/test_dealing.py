@@ -128,8 +128,8 @@ def test_tiles_with_the_most_work_come_first(sizes, keys, causal):
 
 @pytest.mark.parametrize(
     ("batch", "seq_len", "causal", "rows", "most"),
-    [(32, 1024, True, 128, 1.02), (32, 1024, True, 192, 1.02), (32, 1024, False, 192, 1.01),
-     (8, 1024, True, 192, 1.04), (4, 1024, False, 192, 1.01), (8, 4096, True, 192, 1.01),
+    [(32, 1024, True, 128, 1.02), (32, 1024, True, 192, 1.05), (32, 1024, False, 192, 1.04),
+     (8, 1024, True, 192, 1.04), (4, 1024, False, 192, 1.01), (8, 4096, True, 192, 1.05),
      (8, 4096, False, 192, 1.03), (2, 16384, True, 192, 1.02)],
 )  # fmt: skip
 @pytest.mark.parametrize("head_dim", [32, 64, 72])
