@@ -23,7 +23,8 @@
 // the producer only when the next tile's first scores are there.
 //
 // Padding. Q · Kᵀ goes in steps of 16 columns (72 as 80: TMA fills columns beyond the tensor with zeros), P · V has
-// HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns.
+// HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns. What K has beyond them, up to
+// 32 columns, is in a narrower box, so that TMA writes no more zeros than products read.
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
@@ -35,7 +36,8 @@
 #include "early_launch.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
-// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders.
+// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders. KEY_TAIL
+// columns has the box of K beyond those of 64, 16 or 32; 0 if there is none.
 //
 // A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
@@ -55,7 +57,9 @@
 #define K_STAGES 2
 #define V_STAGES (P_COPIES + 1)
 #define KEY_BOX (KEYS * BOX_ROW_BYTES)
-#define KEY_STAGE (BOXES * KEY_BOX)
+#define KEY_BOXES ((HEAD_DIM - KEY_TAIL + BOX_COLUMNS - 1) / BOX_COLUMNS)
+#define KEY_STAGE (KEY_BOXES * KEY_BOX + KEYS * KEY_TAIL * 2)
+#define VALUE_STAGE (BOXES * KEY_BOX)
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX)
 #define NOTES 256                           // words, a bit for each tile that a block does
@@ -68,6 +72,7 @@
 
 struct Problem {
     TensorMap q, k, v, out; // [batch, head, row, HEAD_DIM]; boxes of 64 rows for q, KEYS for k and v, 16 for out
+    TensorMap k_tail;       // of k as well, boxes of KEY_TAIL columns
     char* out_data;         // and the strides of out, in bytes; its last dimension is dense
     long long out_batch, out_head, out_row;
     float* lse;             // [batch, head, seq_len], natural logarithm; null if not wanted
@@ -141,7 +146,7 @@ struct Layout {
         q = (base + 1023) / 1024 * 1024;
         k = q + Q_STAGES * WARPGROUPS * QUERY_STAGE;
         v = k + K_STAGES * KEY_STAGE;
-        work = v + V_STAGES * KEY_STAGE;
+        work = v + V_STAGES * VALUE_STAGE;
         q_full = work + Q_STAGES * (int)sizeof(Work);
         q_free = q_full + 8 * Q_STAGES * WARPGROUPS;
         k_full = q_free + 8 * Q_STAGES * WARPGROUPS;
@@ -183,17 +188,29 @@ struct Producer {
     Ring<K_STAGES> keys;
     Ring<V_STAGES> values;
 
-    // A tile of K or of V.
-    template <class RING>
-    __device__ __forceinline__ void fetch_tile(
-        const TensorMap& map, unsigned to, unsigned full, unsigned free, RING& ring, const Work& work, int tile)
+    __device__ __forceinline__ void fetch_keys(const Work& work, int tile)
     {
-        barrier_wait(free + 8 * ring.stage, ring.parity ^ 1);
-        barrier_expect(full + 8 * ring.stage, KEY_STAGE);
+        const unsigned full = at.k_full + 8 * keys.stage, to = at.k + keys.stage * KEY_STAGE;
+        barrier_wait(at.k_free + 8 * keys.stage, keys.parity ^ 1);
+        barrier_expect(full, KEY_STAGE);
+        for (int box = 0; box < KEY_BOXES; ++box)
+            fetch_box(to + box * KEY_BOX, problem.k, box * BOX_COLUMNS, tile * KEYS, work.head % problem.heads,
+                      work.head / problem.heads, full);
+        if constexpr (KEY_TAIL > 0)
+            fetch_box(to + KEY_BOXES * KEY_BOX, problem.k_tail, KEY_BOXES * BOX_COLUMNS, tile * KEYS,
+                      work.head % problem.heads, work.head / problem.heads, full);
+        keys.next();
+    }
+
+    __device__ __forceinline__ void fetch_values(const Work& work, int tile)
+    {
+        const unsigned full = at.v_full + 8 * values.stage, to = at.v + values.stage * VALUE_STAGE;
+        barrier_wait(at.v_free + 8 * values.stage, values.parity ^ 1);
+        barrier_expect(full, VALUE_STAGE);
         for (int box = 0; box < BOXES; ++box)
-            fetch_box(to + ring.stage * KEY_STAGE + box * KEY_BOX, map, box * BOX_COLUMNS, tile * KEYS,
-                      work.head % problem.heads, work.head / problem.heads, full + 8 * ring.stage);
-        ring.next();
+            fetch_box(to + box * KEY_BOX, problem.v, box * BOX_COLUMNS, tile * KEYS, work.head % problem.heads,
+                      work.head / problem.heads, full);
+        values.next();
     }
 
     // Posts what comes next, and has its queries fetched.
@@ -220,12 +237,12 @@ struct Producer {
     __device__ __forceinline__ void fetch(const Work& work)
     {
         announce(work);
-        fetch_tile(problem.k, at.k, at.k_full, at.k_free, keys, work, work.last_tile);
+        fetch_keys(work, work.last_tile);
 #pragma unroll 1
         for (int tile = work.last_tile; tile >= 0; --tile) {
             if (tile > 0)
-                fetch_tile(problem.k, at.k, at.k_full, at.k_free, keys, work, tile - 1);
-            fetch_tile(problem.v, at.v, at.v_full, at.v_free, values, work, tile);
+                fetch_keys(work, tile - 1);
+            fetch_values(work, tile);
         }
     }
 };
@@ -281,7 +298,11 @@ struct Consumer {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             const int box = step / 4, chunk = step % 4 * 2;     // a step is 32 bytes, two units of a descriptor's address
-            Product<KEYS>::rows(s, q + box * (QUERY_BOX >> 4) + chunk, k + box * (KEY_BOX >> 4) + chunk, step > 0);
+            const unsigned a = q + box * (QUERY_BOX >> 4) + chunk, b = k + box * (KEY_BOX >> 4) + chunk;
+            if (box < KEY_BOXES)
+                Product<KEYS>::rows<BOX_COLUMNS>(s, a, b, step > 0);
+            else
+                Product<KEYS>::rows<KEY_TAIL>(s, a, b, step > 0);
         }
         products_commit();
     }
@@ -298,7 +319,7 @@ struct Consumer {
 
     __device__ __forceinline__ unsigned described_q() const { return describe(at.q + query_slot() * QUERY_STAGE, 16); }
     __device__ __forceinline__ unsigned described_k() const { return describe(at.k + keys.stage * KEY_STAGE, 16); }
-    __device__ __forceinline__ unsigned described_v() const { return describe(at.v + values.stage * KEY_STAGE, KEY_BOX); }
+    __device__ __forceinline__ unsigned described_v() const { return describe(at.v + values.stage * VALUE_STAGE, KEY_BOX); }
     __device__ __forceinline__ void await_keys() const { barrier_wait(at.k_full + 8 * keys.stage, keys.parity); }
     __device__ __forceinline__ void await_values() const { barrier_wait(at.v_full + 8 * values.stage, values.parity); }
 
@@ -656,6 +677,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
     const Layout at(shared_address(shared));
     if (threadIdx.x == 0) {
         prefetch(problem.q), prefetch(problem.k), prefetch(problem.v), prefetch(problem.out);
+        if constexpr (KEY_TAIL > 0)
+            prefetch(problem.k_tail);
         at.init_barriers();
     }
     for (int i = threadIdx.x; i < NOTES; i += THREADS)

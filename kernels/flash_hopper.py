@@ -14,7 +14,7 @@ import torch
 from kernels import fused
 from kernels.compiler import FOLDER, Build, KernelError
 from kernels.dealing import ROUNDS, Deal, deal
-from kernels.tensor_map import heads_map
+from kernels.tensor_map import BYTES, heads_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 ACTOR = "flash_hopper"
 
 _BOX_COLUMNS = 64
-_BOX_ROW_BYTES = 128
+_MAPS = 5
 _SHIFTS = struct.Struct(f"{ROUNDS}i")
-_FORMAT = struct.Struct(f"512sq24sq28s{_SHIFTS.size}s28x")
-"""`struct Problem`: four maps; address and strides of out; address of lse; numbers; shifts; 64-byte aligned."""
+_FORMAT = struct.Struct(f"{_MAPS * BYTES}sq24sq28s{_SHIFTS.size}s28x")
+"""`struct Problem`: five maps; address and strides of out; address of lse; numbers; shifts; 64-byte aligned."""
 _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
 """Kept of one layout, by its four addresses."""
@@ -67,19 +67,27 @@ class Tile:
 
     def shared_bytes(self, head_dim: int) -> int:
         """Boxes of the stages of Q, K and V; work posted for each of Q; barriers; notes; what aligning may cost."""
-        boxes = math.ceil(head_dim / _BOX_COLUMNS)
-        key_stages = _KEY_STAGES + self.copies + 1
-        rows = _QUERY_STAGES * self.rows + key_stages * self.keys
-        barriers = 2 * (_QUERY_STAGES * self.warpgroups + key_stages) + 1
-        return boxes * _BOX_ROW_BYTES * rows + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
+        value_stages = self.copies + 1
+        whole_boxes = _BOX_COLUMNS * math.ceil(head_dim / _BOX_COLUMNS)
+        columns = whole_boxes * (_QUERY_STAGES * self.rows + value_stages * self.keys)
+        columns += sum(key_columns(head_dim)) * _KEY_STAGES * self.keys
+        barriers = 2 * (_QUERY_STAGES * self.warpgroups + _KEY_STAGES + value_stages) + 1
+        return 2 * columns + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
         macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
+        macros |= {"KEY_TAIL": key_columns(head_dim)[1]}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
+
+
+def key_columns(head_dim: int) -> tuple[int, int]:
+    """Of how many columns there is room for K in boxes of 64, and in a narrower box beyond them; 0 if there is none."""
+    whole = (head_dim + 31) // _BOX_COLUMNS * _BOX_COLUMNS
+    return whole, 16 * math.ceil(max(0, head_dim - whole) / 16)
 
 
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
@@ -175,13 +183,17 @@ def _dealt(
 
 
 def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
-    """The tensor maps of q, k, v and out, in boxes of 64 queries, of `keys` keys, of the 16 rows of a warp."""
+    """The tensor maps of q, k, v and out, in boxes of 64 queries, of `keys` keys, of the 16 rows of a warp.
+
+    Then k once more, for its narrower box; all zeros if it has none.
+    """
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
-    boxes = zip(addresses, (64, keys, keys, 16), layout.strides, strict=True)
-    return b"".join(
-        heads_map(ACTOR, layout.dtype, address, shape, strides, rows, _BOX_COLUMNS)
-        for address, rows, strides in boxes
-    )
+    q, k, v, out = zip(addresses, layout.strides, strict=True)
+    boxes = [(*of, rows, _BOX_COLUMNS) for of, rows in ((q, 64), (k, keys), (v, keys), (out, 16))]
+    if tail := key_columns(layout.head_dim)[1]:
+        boxes.append((*k, keys, tail))
+    maps = (heads_map(ACTOR, layout.dtype, at, shape, *of_box) for at, *of_box in boxes)
+    return b"".join(maps).ljust(_MAPS * BYTES, b"\0")
 
 
 @functools.cache

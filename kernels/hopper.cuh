@@ -6,8 +6,10 @@
 // that mma.cuh describes. A product's B, and A unless it is in registers, are read from shared memory by descriptors.
 //
 // Tiles in shared memory are boxes of 64 columns: a row is 128 bytes, and its eight 16-byte chunks are permuted by exclusive
-// or with the row number modulo 8 (the "128-byte swizzle"), which TMA writes and wgmma reads. Boxes start at multiples of
-// 1,024 bytes.
+// or with the row number modulo 8 (the "128-byte swizzle"), which TMA writes and wgmma reads. Boxes of 32 and of 16 columns
+// are as dense: there two rows, or four, share 128 bytes, and bits 4 (and 5) of an address are permuted by bits 7 (and 8) (the
+// "64-byte" and the "32-byte swizzle"). In all of them eight chunks below each other lie in different banks. Boxes start at
+// multiples of 1,024 bytes.
 
 #include "mma.cuh"
 
@@ -188,13 +190,15 @@ __device__ __forceinline__ float exp2_by_multiplying(float x)
     return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
 }
 
-// The lower half of the descriptor of a tile of 64-column boxes; the upper half, DESCRIPTOR_HIGH, is always the same. Along the
-// depth of the product eight rows are 1,024 bytes. `box_bytes` is how far the next box is, which matters only where the columns
-// are the product's columns (V) and not its depth (Q, K). Adding n moves the tile by 16 n bytes.
+// The lower half of the descriptor of a tile of boxes; the upper half, DESCRIPTOR_HIGH, says how wide they are. `box_bytes` is
+// how far the next box is, which matters only where the columns are the product's columns (V) and not its depth (Q, K).
+// Adding n moves the tile by 16 n bytes.
 //
 // A product takes its descriptors from registers of the whole warp. The compiler fills those just before each product, and
 // slowly, unless it knows that all lanes hold the same: the exchange tells it so.
-#define DESCRIPTOR_HIGH "0x40000040"    // 1,024 bytes from eight rows to the next; the 128-byte swizzle
+//
+// The upper half: how far it is from eight rows to the next, in 16 bytes, and which swizzle it is.
+#define DESCRIPTOR_HIGH(COLUMNS) (int)(8 * 2 * (COLUMNS) / 16 | ((COLUMNS) == 64 ? 1u : (COLUMNS) == 32 ? 2u : 3u) << 30)
 __device__ __forceinline__ unsigned describe(unsigned address, int box_bytes)
 {
     return __shfl_sync(~0u, (address & 0x3ffff) >> 4 | (box_bytes >> 4) << 16, 0);
@@ -217,8 +221,9 @@ template <int PENDING> __device__ __forceinline__ void products_wait()
 }
 
 // C (64 × COLUMNS, four float32 a thread for each 8 columns) = [C +] A · B, 16 deep. One specialisation per number of columns.
-//   rows: A and B by descriptors, their depth along the columns; `add` false starts from zero.
-//   columns: A in registers, B by a descriptor with its depth along the rows; always adds.
+//   rows: A (boxes of 64 columns) and B (of B_COLUMNS) by descriptors, their depth along the columns; `add` false starts from
+//   zero.
+//   columns: A in registers, B (boxes of 64 columns) by a descriptor with its depth along the rows; always adds.
 template <int COLUMNS> struct Product;
 
 // clang-format off
@@ -255,38 +260,41 @@ template <int COLUMNS> struct Product;
 #define NAMES_16 NAMES_15 ",%60,%61,%62,%63"
 #define PARTS_16 PARTS_15, "+f"(c[15][0]), "+f"(c[15][1]), "+f"(c[15][2]), "+f"(c[15][3])
 
-#define DEFINE_PRODUCT(COLUMNS, TILES, X0, X1, X2, X3, X4) \
+#define DEFINE_PRODUCT(COLUMNS, TILES, X0, X1, X2, X3, X4, X5) \
 template <> struct Product<COLUMNS> { \
+    template <int B_COLUMNS> \
     static __device__ __forceinline__ void rows(float (&c)[TILES][4], unsigned a, unsigned b, bool add) \
     { \
         asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nsetp.ne.b32 p, " X2 ", 0;\n" \
-            "mov.b64 a, {" X0 ", " DESCRIPTOR_HIGH "};\nmov.b64 b, {" X1 ", " DESCRIPTOR_HIGH "};\n" \
+            "mov.b64 a, {" X0 ", " X3 "};\nmov.b64 b, {" X1 ", " X4 "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
-            "a, b, p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "r"(a), "r"(b), "r"((int)add)); \
+            "a, b, p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "r"(a), "r"(b), "r"((int)add), "n"(DESCRIPTOR_HIGH(BOX_COLUMNS)), \
+            "n"(DESCRIPTOR_HIGH(B_COLUMNS))); \
     } \
     static __device__ __forceinline__ void columns(float (&c)[TILES][4], const unsigned (&a)[4], unsigned b) \
     { \
-        asm volatile("{\n.reg .b64 b;\nmov.b64 b, {" X4 ", " DESCRIPTOR_HIGH "};\n" \
+        asm volatile("{\n.reg .b64 b;\nmov.b64 b, {" X4 ", " X5 "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
             "{" X0 "," X1 "," X2 "," X3 "}, b, 1, 1, 1, 1;\n}" \
-            : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b)); \
+            : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), \
+              "n"(DESCRIPTOR_HIGH(BOX_COLUMNS))); \
     } \
 };
 
-DEFINE_PRODUCT(8, 1, "%4", "%5", "%6", "%7", "%8")
-DEFINE_PRODUCT(16, 2, "%8", "%9", "%10", "%11", "%12")
-DEFINE_PRODUCT(24, 3, "%12", "%13", "%14", "%15", "%16")
-DEFINE_PRODUCT(32, 4, "%16", "%17", "%18", "%19", "%20")
-DEFINE_PRODUCT(40, 5, "%20", "%21", "%22", "%23", "%24")
-DEFINE_PRODUCT(48, 6, "%24", "%25", "%26", "%27", "%28")
-DEFINE_PRODUCT(56, 7, "%28", "%29", "%30", "%31", "%32")
-DEFINE_PRODUCT(64, 8, "%32", "%33", "%34", "%35", "%36")
-DEFINE_PRODUCT(72, 9, "%36", "%37", "%38", "%39", "%40")
-DEFINE_PRODUCT(80, 10, "%40", "%41", "%42", "%43", "%44")
-DEFINE_PRODUCT(88, 11, "%44", "%45", "%46", "%47", "%48")
-DEFINE_PRODUCT(96, 12, "%48", "%49", "%50", "%51", "%52")
-DEFINE_PRODUCT(104, 13, "%52", "%53", "%54", "%55", "%56")
-DEFINE_PRODUCT(112, 14, "%56", "%57", "%58", "%59", "%60")
-DEFINE_PRODUCT(120, 15, "%60", "%61", "%62", "%63", "%64")
-DEFINE_PRODUCT(128, 16, "%64", "%65", "%66", "%67", "%68")
+DEFINE_PRODUCT(8, 1, "%4", "%5", "%6", "%7", "%8", "%9")
+DEFINE_PRODUCT(16, 2, "%8", "%9", "%10", "%11", "%12", "%13")
+DEFINE_PRODUCT(24, 3, "%12", "%13", "%14", "%15", "%16", "%17")
+DEFINE_PRODUCT(32, 4, "%16", "%17", "%18", "%19", "%20", "%21")
+DEFINE_PRODUCT(40, 5, "%20", "%21", "%22", "%23", "%24", "%25")
+DEFINE_PRODUCT(48, 6, "%24", "%25", "%26", "%27", "%28", "%29")
+DEFINE_PRODUCT(56, 7, "%28", "%29", "%30", "%31", "%32", "%33")
+DEFINE_PRODUCT(64, 8, "%32", "%33", "%34", "%35", "%36", "%37")
+DEFINE_PRODUCT(72, 9, "%36", "%37", "%38", "%39", "%40", "%41")
+DEFINE_PRODUCT(80, 10, "%40", "%41", "%42", "%43", "%44", "%45")
+DEFINE_PRODUCT(88, 11, "%44", "%45", "%46", "%47", "%48", "%49")
+DEFINE_PRODUCT(96, 12, "%48", "%49", "%50", "%51", "%52", "%53")
+DEFINE_PRODUCT(104, 13, "%52", "%53", "%54", "%55", "%56", "%57")
+DEFINE_PRODUCT(112, 14, "%56", "%57", "%58", "%59", "%60", "%61")
+DEFINE_PRODUCT(120, 15, "%60", "%61", "%62", "%63", "%64", "%65")
+DEFINE_PRODUCT(128, 16, "%64", "%65", "%66", "%67", "%68", "%69")
 // clang-format on

@@ -12,7 +12,8 @@ from kernels.compiler import KernelError
 BYTES = 128
 _ALIGNMENT = 64
 _DATA_TYPES = {torch.bfloat16: 9, torch.float16: 6}
-_SWIZZLE_128_BYTES = 3
+_SWIZZLES = {16: 1, 32: 2, 64: 3}
+"""By the columns of a box, whose rows then are 32, 64 or 128 bytes, as wide as what is swizzled."""
 _PROMOTE_TO_128_BYTES = 2
 
 
@@ -25,8 +26,9 @@ def heads_map(
     box_rows: int,
     box_columns: int,
 ) -> bytes:
-    """The map of a tensor [batch, n_head, seq_len, head_dim], 128-byte swizzled; a box is of one head.
+    """The map of a tensor [batch, n_head, seq_len, head_dim], swizzled; a box is of one head.
 
+    A box has 16, 32 or 64 columns, and is swizzled by as many bytes as its rows have.
     `byte_strides` are those of batch, n_head and seq_len; one of a dimension of one element does not matter.
 
     Raises:
@@ -51,7 +53,7 @@ def heads_map(
         (ctypes.c_uint32 * len(box))(*box),
         (ctypes.c_uint32 * len(box))(*(1 for _ in box)),
         0,  # not interleaved
-        _SWIZZLE_128_BYTES,
+        _SWIZZLES[box_columns],
         _PROMOTE_TO_128_BYTES,
         0,  # what lies outside the tensor is zeros
     )

@@ -18,7 +18,7 @@ from kernels.compiler import FOLDER, KernelError
 from kernels.dealing import ROUNDS, deal
 
 KERNELS = (flash_portable, flash_hopper)
-OUT_AT = {flash_portable: (96,), flash_hopper: (384, 512)}
+OUT_AT = {flash_portable: (96,), flash_hopper: (384, 640)}
 """Where `struct Problem` has the address of O, or a map that begins with it: the one that `no_gpu` makes."""
 
 
@@ -172,24 +172,29 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
             assert flash_hopper.forward(q, k, v, causal=True, out=out, lse=lse) is out
     tile = flash_hopper.tile_for(72, 6, 130, True, 132)
     of_q, of_other = (2 * 130 * 3 * 3 * 72, 2 * 72, 2 * 3 * 3 * 72), (2 * 3 * 130 * 72, 2 * 130 * 72, 2 * 72)
-    rows = (64, tile.keys, tile.keys, 16)
-    boxes = zip((q, k, v, out), (of_q, of_other, of_other, of_other), rows, strict=True)
+    boxes = [
+        (q, of_q, 64, 64),
+        (k, of_other, tile.keys, 64),
+        (v, of_other, tile.keys, 64),
+        (out, of_other, 16, 64),
+        (k, of_other, tile.keys, 16),
+    ]
     maker = ("flash_hopper", torch.bfloat16)
-    assert asked == [(*maker, x.data_ptr(), shape, strides, rows, 64) for x, strides, rows in boxes]
+    assert asked == [(*maker, x.data_ptr(), shape, *of_box) for x, *of_box in boxes]
     build, shared_bytes, grid, block, problem = noted[0]
     assert noted[1] == noted[0]
     assert build == str(tile.build(72, torch.bfloat16))
     row_tiles = math.ceil(130 / tile.rows)
     assert (shared_bytes, grid, block) == (tile.shared_bytes(72), 6 * row_tiles, tile.threads)
     assert len(problem) % 64 == 0  # as the maps are aligned, so is the structure
-    assert problem[:512] == b"".join(bytes([i]) * 128 for i in (1, 2, 3, 4))
-    at_out, *of_out, at_lse = struct.unpack_from("5q", problem, 512)
+    assert problem[:640] == b"".join(bytes([i]) * 128 for i in (1, 2, 3, 4, 5))
+    at_out, *of_out, at_lse = struct.unpack_from("5q", problem, 640)
     assert (at_out, tuple(of_out), at_lse) == (out.data_ptr(), of_other, lse.data_ptr())
-    *counts, scale = struct.unpack_from("6if", problem, 552)
+    *counts, scale = struct.unpack_from("6if", problem, 680)
     dealt = deal(6, 130, 72, True, tile.rows, tile.keys, grid)
     assert counts == [3, 6, 130, row_tiles, dealt.heads, 1]
     assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
-    assert struct.unpack_from(f"{ROUNDS}i", problem, 580) == dealt.shifts
+    assert struct.unpack_from(f"{ROUNDS}i", problem, 708) == dealt.shifts
 
 
 @pytest.mark.parametrize("name", ["q", "k", "v", "out"])
@@ -299,8 +304,11 @@ class FakeDriver:
     def __init__(self, status: int = 0) -> None:
         self.status = status
 
-    def cuTensorMapEncodeTiled(self, at, dtype, rank, address, sizes, strides, box, *rest):
+    def cuTensorMapEncodeTiled(
+        self, at, dtype, rank, address, sizes, strides, box, _, interleave, swizzle, *rest
+    ):
         assert at.value % 64 == 0
+        self.swizzle = swizzle
         ctypes.memset(at, 42, 128)
         self.asked = (rank, address.value, *map(list, (sizes, strides, box)))
         return self.status
@@ -316,6 +324,15 @@ def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
     made = tensor_map.heads_map("mine", torch.float16, 4096, (2, 3, 5, 72), (2160, 720, 144), 64, 32)
     assert driver.asked == (4, 4096, [72, 5, 3, 2], [144, 720, 2160], [32, 64, 1, 1])
     assert made == bytes([42]) * 128
+
+
+@pytest.mark.parametrize(("columns", "swizzle"), [(16, 1), (32, 2), (64, 3)])
+def test_a_box_is_swizzled_by_the_bytes_of_its_rows(monkeypatch, columns, swizzle):
+    driver = FakeDriver()
+    monkeypatch.setattr(cuda_driver, "library", lambda: driver)
+    monkeypatch.setattr(cuda_driver, "make_context_current", lambda: None)
+    tensor_map.heads_map("mine", torch.float16, 4096, (2, 3, 5, 72), (2160, 720, 144), 64, columns)
+    assert (driver.asked[-1], driver.swizzle) == ([columns, 64, 1, 1], swizzle)
 
 
 def test_one_element_has_no_stride_and_an_expanded_dimension_has_none_but_0(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -46,11 +47,21 @@ def test_shared_memory_holds_stages_barriers_notes_and_what_aligning_costs():
     beside = 2 * 16 + barriers + 1024 + 1024
     tile = flash_hopper.Tile(warpgroups=2, keys=128, copies=2)
     assert tile.shared_bytes(64) == queries + keys + values + beside
-    assert (
-        tile.shared_bytes(72) == 2 * (queries + keys + values) + beside
-    )  # two boxes, the second nearly empty
+    # At 72 there are two boxes, the second nearly empty, but K's, which has 16 columns.
+    assert tile.shared_bytes(72) == 2 * (queries + values) + keys + keys // 4 + beside
     narrow = flash_hopper.Tile(warpgroups=1, keys=64, copies=1)
-    assert narrow.shared_bytes(8) == (2 * 64 + 4 * 64) * row + 2 * 16 + 8 * (4 + 4 + 4 + 1) + 2048
+    of_keys = 2 * 64 * row // 4
+    assert narrow.shared_bytes(8) == (2 * 64 + 2 * 64) * row + of_keys + 2 * 16 + 8 * (4 + 4 + 4 + 1) + 2048
+
+
+@pytest.mark.parametrize("head_dim", fused.HEAD_DIMS)
+def test_keys_have_room_for_all_columns_that_products_read_and_for_few_others(head_dim):
+    whole, tail = flash_hopper.key_columns(head_dim)
+    assert whole % 64 == 0
+    assert tail in (0, 16, 32)  # a row of as many bytes as a swizzle permutes
+    assert whole + tail >= math.ceil(head_dim / 16) * 16
+    assert tail == 0 or whole < head_dim
+    assert whole + tail - head_dim < (16 if tail else 32)
 
 
 def test_the_kernel_has_as_many_stages_and_notes_as_it_is_given_room_for():
