@@ -37,6 +37,8 @@ _THREE_UP_TO = 72
 _THREE_COST = 1.25
 """What a tile of keys costs three consumers, in multiples of what it costs two: 1.24 to 1.4 on an H200."""
 _NOTE_BYTES = 1024
+_SM_BYTES, _RESERVED_BYTES = 228 * 1024, 1024
+"""Of shared memory: what a Hopper SM has, and what the driver takes of it for each block."""
 _MOST_ROUNDS = 8 * _NOTE_BYTES
 """Tiles of one block: it has a bit for each, to note that it must be done again."""
 
@@ -67,10 +69,19 @@ class Tile:
 
     def shared_bytes(self, head_dim: int) -> int:
         """Boxes of the stages of Q, K and V; work posted for each of Q; barriers; notes; what aligning may cost."""
-        value_stages = self.copies + 1
+        return self._with_stages(head_dim, self.value_stages(head_dim))
+
+    def value_stages(self, head_dim: int) -> int:
+        """Tiles of V at once: one more than copies of P, and three wherever they find room."""
+        least = self.copies + 1
+        fit = self.blocks * (self._with_stages(head_dim, 3) + _RESERVED_BYTES) <= _SM_BYTES
+        return max(least, 3) if fit else least
+
+    def _with_stages(self, head_dim: int, value_stages: int) -> int:
         whole_boxes = _BOX_COLUMNS * math.ceil(head_dim / _BOX_COLUMNS)
-        columns = whole_boxes * (_QUERY_STAGES * self.rows + value_stages * self.keys)
+        columns = whole_boxes * _QUERY_STAGES * self.rows
         columns += sum(key_columns(head_dim)) * _KEY_STAGES * self.keys
+        columns += math.ceil(head_dim / (box := value_columns(head_dim))) * box * value_stages * self.keys
         barriers = 2 * (_QUERY_STAGES * self.warpgroups + _KEY_STAGES + value_stages) + 1
         return 2 * columns + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
 
@@ -79,7 +90,8 @@ class Tile:
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
         macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
-        macros |= {"KEY_TAIL": key_columns(head_dim)[1]}
+        macros |= {"KEY_TAIL": key_columns(head_dim)[1], "VALUE_COLUMNS": value_columns(head_dim)}
+        macros |= {"V_STAGES": self.value_stages(head_dim)}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
@@ -88,6 +100,11 @@ def key_columns(head_dim: int) -> tuple[int, int]:
     """Of how many columns there is room for K in boxes of 64, and in a narrower box beyond them; 0 if there is none."""
     whole = (head_dim + 31) // _BOX_COLUMNS * _BOX_COLUMNS
     return whole, 16 * math.ceil(max(0, head_dim - whole) / 16)
+
+
+def value_columns(head_dim: int) -> int:
+    """Of a box of V: 32 if fewer columns are then left over, else 64."""
+    return min((64, 32), key=lambda columns: -head_dim % columns)
 
 
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
@@ -189,7 +206,8 @@ def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
     """
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
     q, k, v, out = zip(addresses, layout.strides, strict=True)
-    boxes = [(*of, rows, _BOX_COLUMNS) for of, rows in ((q, 64), (k, keys), (v, keys), (out, 16))]
+    boxes = [(*of, rows, _BOX_COLUMNS) for of, rows in ((q, 64), (k, keys), (out, 16))]
+    boxes.insert(2, (*v, keys, value_columns(layout.head_dim)))
     if tail := key_columns(layout.head_dim)[1]:
         boxes.append((*k, keys, tail))
     maps = (heads_map(ACTOR, layout.dtype, at, shape, *of_box) for at, *of_box in boxes)

@@ -223,7 +223,7 @@ template <int PENDING> __device__ __forceinline__ void products_wait()
 // C (64 × COLUMNS, four float32 a thread for each 8 columns) = [C +] A · B, 16 deep. One specialisation per number of columns.
 //   rows: A (boxes of 64 columns) and B (of B_COLUMNS) by descriptors, their depth along the columns; `add` false starts from
 //   zero.
-//   columns: A in registers, B (boxes of 64 columns) by a descriptor with its depth along the rows; always adds.
+//   columns: A in registers, B (boxes of B_COLUMNS) by a descriptor with its depth along the rows; always adds.
 template <int COLUMNS> struct Product;
 
 // clang-format off
@@ -271,13 +271,14 @@ template <> struct Product<COLUMNS> { \
             "a, b, p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "r"(a), "r"(b), "r"((int)add), "n"(DESCRIPTOR_HIGH(BOX_COLUMNS)), \
             "n"(DESCRIPTOR_HIGH(B_COLUMNS))); \
     } \
+    template <int B_COLUMNS> \
     static __device__ __forceinline__ void columns(float (&c)[TILES][4], const unsigned (&a)[4], unsigned b) \
     { \
         asm volatile("{\n.reg .b64 b;\nmov.b64 b, {" X4 ", " X5 "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
             "{" X0 "," X1 "," X2 "," X3 "}, b, 1, 1, 1, 1;\n}" \
             : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), \
-              "n"(DESCRIPTOR_HIGH(BOX_COLUMNS))); \
+              "n"(DESCRIPTOR_HIGH(B_COLUMNS))); \
     } \
 };
 
