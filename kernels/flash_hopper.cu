@@ -23,9 +23,9 @@
 // the producer only when the next tile's first scores are there.
 //
 // Padding. Q · Kᵀ goes in steps of 16 columns (72 as 80: TMA fills columns beyond the tensor with zeros), P · V has
-// HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns. What K has beyond them, up to
-// 32 columns, is in a narrower box, and V, all of whose columns are one product's, in boxes of VALUE_COLUMNS: TMA then writes
-// few zeros that no product reads, and there is room for more stages.
+// HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns. What Q, K and O have beyond
+// them, up to 32 columns, is in a narrower box, their tail; V, all of whose columns are one product's, is in boxes of
+// VALUE_COLUMNS. So TMA writes few zeros that no product reads, and there is room for more stages.
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
@@ -37,9 +37,9 @@
 #include "early_launch.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
-// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders. KEY_TAIL
-// columns has the box of K beyond those of 64, 16 or 32, 0 if there is none; VALUE_COLUMNS has a box of V, 16, 32 or 64.
-// V_STAGES tiles of V are in shared memory at once, at least P_COPIES + 1.
+// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders. TAIL
+// columns has the box of Q, K and O beyond those of 64, 16 or 32, 0 if there is none; VALUE_COLUMNS has a box of V, 16, 32 or
+// 64. K_STAGES tiles of K are in shared memory at once, at least 2, and V_STAGES of V, at least P_COPIES + 1.
 //
 // A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
@@ -50,21 +50,20 @@
 #define NAMED_TURN (NAMED_VOTE + WARPGROUPS)
 #define ROWS (64 * WARPGROUPS)
 #define THREADS (128 * (WARPGROUPS + 1))
-#define BOXES ((HEAD_DIM + BOX_COLUMNS - 1) / BOX_COLUMNS)
+#define BOXES ((HEAD_DIM - TAIL + BOX_COLUMNS - 1) / BOX_COLUMNS)   // of 64 columns
+#define TAIL_ROW_BYTES (2 * TAIL)
 #define STEPS ((HEAD_DIM + 15) / 16)
 #define COLUMN_TILES (HEAD_DIM / 8)
 #define KEY_TILES (KEYS / 8)
 #define SLICES (KEYS / 16)
 #define Q_STAGES 2
-#define K_STAGES 2
 #define KEY_BOX (KEYS * BOX_ROW_BYTES)
-#define KEY_BOXES ((HEAD_DIM - KEY_TAIL + BOX_COLUMNS - 1) / BOX_COLUMNS)
-#define KEY_STAGE (KEY_BOXES * KEY_BOX + KEYS * KEY_TAIL * 2)
+#define KEY_STAGE (BOXES * KEY_BOX + KEYS * TAIL_ROW_BYTES)
 #define VALUE_BOX (KEYS * VALUE_COLUMNS * 2)
 #define VALUE_BOXES ((HEAD_DIM + VALUE_COLUMNS - 1) / VALUE_COLUMNS)
 #define VALUE_STAGE (VALUE_BOXES * VALUE_BOX)
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
-#define QUERY_STAGE (BOXES * QUERY_BOX)
+#define QUERY_STAGE (BOXES * QUERY_BOX + 64 * TAIL_ROW_BYTES)
 #define NOTES 256                           // words, a bit for each tile that a block does
 #define SHIFTS 40                           // rounds of which the host says how they are dealt; then it is as before
 #define MINUS_INFINITY __int_as_float(0xff800000)
@@ -75,7 +74,7 @@
 
 struct Problem {
     TensorMap q, k, v, out; // [batch, head, row, HEAD_DIM]; boxes of 64 rows for q, KEYS for k and v, 16 for out
-    TensorMap k_tail;       // of k as well, boxes of KEY_TAIL columns
+    TensorMap q_tail, k_tail, out_tail;     // of q, k and out, with boxes of TAIL columns
     char* out_data;         // and the strides of out, in bytes; its last dimension is dense
     long long out_batch, out_head, out_row;
     float* lse;             // [batch, head, seq_len], natural logarithm; null if not wanted
@@ -191,17 +190,24 @@ struct Producer {
     Ring<K_STAGES> keys;
     Ring<V_STAGES> values;
 
+    // A tile of Q or K, in boxes of BOX_BYTES and a tail.
+    template <int BOX_BYTES>
+    __device__ __forceinline__ void fetch_rows(
+        const TensorMap& map, const TensorMap& tail, unsigned to, int head, int first_row, unsigned full)
+    {
+        for (int box = 0; box < BOXES; ++box)
+            fetch_box(to + box * BOX_BYTES, map, box * BOX_COLUMNS, first_row, head % problem.heads, head / problem.heads, full);
+        if constexpr (TAIL > 0)
+            fetch_box(to + BOXES * BOX_BYTES, tail, BOXES * BOX_COLUMNS, first_row, head % problem.heads,
+                      head / problem.heads, full);
+    }
+
     __device__ __forceinline__ void fetch_keys(const Work& work, int tile)
     {
         const unsigned full = at.k_full + 8 * keys.stage, to = at.k + keys.stage * KEY_STAGE;
         barrier_wait(at.k_free + 8 * keys.stage, keys.parity ^ 1);
         barrier_expect(full, KEY_STAGE);
-        for (int box = 0; box < KEY_BOXES; ++box)
-            fetch_box(to + box * KEY_BOX, problem.k, box * BOX_COLUMNS, tile * KEYS, work.head % problem.heads,
-                      work.head / problem.heads, full);
-        if constexpr (KEY_TAIL > 0)
-            fetch_box(to + KEY_BOXES * KEY_BOX, problem.k_tail, KEY_BOXES * BOX_COLUMNS, tile * KEYS,
-                      work.head % problem.heads, work.head / problem.heads, full);
+        fetch_rows<KEY_BOX>(problem.k, problem.k_tail, to, work.head, tile * KEYS, full);
         keys.next();
     }
 
@@ -229,9 +235,8 @@ struct Producer {
                 continue;
             }
             barrier_expect(at.q_full + 8 * slot, QUERY_STAGE);
-            for (int box = 0; box < BOXES; ++box)
-                fetch_box(at.q + slot * QUERY_STAGE + box * QUERY_BOX, problem.q, box * BOX_COLUMNS, work.first_row + 64 * i,
-                          work.head % problem.heads, work.head / problem.heads, at.q_full + 8 * slot);
+            fetch_rows<QUERY_BOX>(problem.q, problem.q_tail, at.q + slot * QUERY_STAGE, work.head, work.first_row + 64 * i,
+                                  at.q_full + 8 * slot);
         }
         queries.next();
     }
@@ -302,10 +307,10 @@ struct Consumer {
         for (int step = 0; step < STEPS; ++step) {
             const int box = step / 4, chunk = step % 4 * 2;     // a step is 32 bytes, two units of a descriptor's address
             const unsigned a = q + box * (QUERY_BOX >> 4) + chunk, b = k + box * (KEY_BOX >> 4) + chunk;
-            if (box < KEY_BOXES)
+            if (box < BOXES)
                 Product<KEYS>::rows<BOX_COLUMNS>(s, a, b, step > 0);
             else
-                Product<KEYS>::rows<KEY_TAIL>(s, a, b, step > 0);
+                Product<KEYS>::rows<TAIL>(s, a, b, step > 0);
         }
         products_commit();
     }
@@ -619,13 +624,14 @@ struct Consumer {
     __device__ __forceinline__ void store(const Work& work) const
     {
         const int lane = threadIdx.x % 32, first = threadIdx.x % 128 / 32 * 16;
-        const unsigned box = at.q + query_slot() * QUERY_STAGE + first * BOX_ROW_BYTES;
-        const unsigned row = box + lane % 16 * BOX_ROW_BYTES;
+        const unsigned slot = at.q + query_slot() * QUERY_STAGE;
+        const unsigned box = slot + first * BOX_ROW_BYTES, tail = slot + BOXES * QUERY_BOX + first * TAIL_ROW_BYTES;
         const float above = 1.0f / sum[0], below = 1.0f / sum[1];
 #pragma unroll
         for (int j = 0; j < COLUMN_TILES; j += 2) {
-            const unsigned chunk = (j + lane / 16) % 8 ^ lane % 8;
-            const unsigned to = row + j / 8 * QUERY_BOX + chunk * 16;
+            const unsigned to = j / 8 < BOXES
+                ? chunk_of<BOX_ROW_BYTES>(box + j / 8 * QUERY_BOX, lane % 16, j % 8 + lane / 16)
+                : chunk_of<TAIL_ROW_BYTES>(tail, lane % 16, j % 8 + lane / 16);
             const unsigned r0 = pack(o[j][0] * above, o[j][1] * above), r1 = pack(o[j][2] * below, o[j][3] * below);
             if (j + 1 < COLUMN_TILES)
                 stmatrix_4(to, r0, r1, pack(o[j + 1][0] * above, o[j + 1][1] * above),
@@ -638,6 +644,9 @@ struct Consumer {
         if (lane == 0) {
             for (int i = 0; i < BOXES; ++i)
                 store_box(problem.out, box + i * QUERY_BOX, i * BOX_COLUMNS, work.first_row + 64 * index + first,
+                          work.head % problem.heads, work.head / problem.heads);
+            if constexpr (TAIL > 0)
+                store_box(problem.out_tail, tail, BOXES * BOX_COLUMNS, work.first_row + 64 * index + first,
                           work.head % problem.heads, work.head / problem.heads);
             commit_stores();
         }
@@ -679,9 +688,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
     extern __shared__ char shared[];
     const Layout at(shared_address(shared));
     if (threadIdx.x == 0) {
-        prefetch(problem.q), prefetch(problem.k), prefetch(problem.v), prefetch(problem.out);
-        if constexpr (KEY_TAIL > 0)
-            prefetch(problem.k_tail);
+        prefetch(problem.v);
+        if constexpr (BOXES > 0)
+            prefetch(problem.q), prefetch(problem.k), prefetch(problem.out);
+        if constexpr (TAIL > 0)
+            prefetch(problem.q_tail), prefetch(problem.k_tail), prefetch(problem.out_tail);
         at.init_barriers();
     }
     for (int i = threadIdx.x; i < NOTES; i += THREADS)

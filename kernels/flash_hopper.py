@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 ACTOR = "flash_hopper"
 
 _BOX_COLUMNS = 64
-_MAPS = 5
+_MAPS = 7
 _SHIFTS = struct.Struct(f"{ROUNDS}i")
 _FORMAT = struct.Struct(f"{_MAPS * BYTES}sq24sq28s{_SHIFTS.size}s28x")
-"""`struct Problem`: five maps; address and strides of out; address of lse; numbers; shifts; 64-byte aligned."""
+"""`struct Problem`: seven maps; address and strides of out; address of lse; numbers; shifts; 64-byte aligned."""
 _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
 """Kept of one layout, by its four addresses."""
 _QUERY_STAGES = 2
-_KEY_STAGES = 2
 _THREE_UP_TO = 72
 """The largest head_dim for whose O and P three consumers have registers."""
 _THREE_COST = 1.25
@@ -69,35 +68,35 @@ class Tile:
 
     def shared_bytes(self, head_dim: int) -> int:
         """Boxes of the stages of Q, K and V; work posted for each of Q; barriers; notes; what aligning may cost."""
-        return self._with_stages(head_dim, self.value_stages(head_dim))
+        return self._with_stages(head_dim, *self.stages(head_dim))
 
-    def value_stages(self, head_dim: int) -> int:
-        """Tiles of V at once: one more than copies of P, and three wherever they find room."""
+    def stages(self, head_dim: int) -> tuple[int, int]:
+        """Tiles at once of K: two; and of V: one more than copies of P, and three wherever they find room."""
         least = self.copies + 1
-        fit = self.blocks * (self._with_stages(head_dim, 3) + _RESERVED_BYTES) <= _SM_BYTES
-        return max(least, 3) if fit else least
+        fit = self.blocks * (self._with_stages(head_dim, 2, 3) + _RESERVED_BYTES) <= _SM_BYTES
+        return 2, max(least, 3) if fit else least
 
-    def _with_stages(self, head_dim: int, value_stages: int) -> int:
-        whole_boxes = _BOX_COLUMNS * math.ceil(head_dim / _BOX_COLUMNS)
-        columns = whole_boxes * _QUERY_STAGES * self.rows
-        columns += sum(key_columns(head_dim)) * _KEY_STAGES * self.keys
-        columns += math.ceil(head_dim / (box := value_columns(head_dim))) * box * value_stages * self.keys
-        barriers = 2 * (_QUERY_STAGES * self.warpgroups + _KEY_STAGES + value_stages) + 1
-        return 2 * columns + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
+    def _with_stages(self, head_dim: int, of_keys: int, of_values: int) -> int:
+        box = value_columns(head_dim)
+        value = math.ceil(head_dim / box) * box
+        tiles = sum(row_columns(head_dim)) * (_QUERY_STAGES * self.rows + of_keys * self.keys)
+        tiles += value * of_values * self.keys
+        barriers = 2 * (_QUERY_STAGES * self.warpgroups + of_keys + of_values) + 1
+        return 2 * tiles + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
         macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
-        macros |= {"KEY_TAIL": key_columns(head_dim)[1], "VALUE_COLUMNS": value_columns(head_dim)}
-        macros |= {"V_STAGES": self.value_stages(head_dim)}
+        macros |= {"TAIL": row_columns(head_dim)[1], "VALUE_COLUMNS": value_columns(head_dim)}
+        macros |= dict(zip(("K_STAGES", "V_STAGES"), self.stages(head_dim), strict=True))
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
 
-def key_columns(head_dim: int) -> tuple[int, int]:
-    """Of how many columns there is room for K in boxes of 64, and in a narrower box beyond them; 0 if there is none."""
+def row_columns(head_dim: int) -> tuple[int, int]:
+    """Columns that Q, K and O have room for in boxes of 64, and in a narrower box beyond them; 0 if there is none."""
     whole = (head_dim + 31) // _BOX_COLUMNS * _BOX_COLUMNS
     return whole, 16 * math.ceil(max(0, head_dim - whole) / 16)
 
@@ -202,15 +201,18 @@ def _dealt(
 def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
     """The tensor maps of q, k, v and out, in boxes of 64 queries, of `keys` keys, of the 16 rows of a warp.
 
-    Then k once more, for its narrower box; all zeros if it has none.
+    Then q, k and out once more, for their narrower boxes; zeros if they have none.
     """
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
-    q, k, v, out = zip(addresses, layout.strides, strict=True)
-    boxes = [(*of, rows, _BOX_COLUMNS) for of, rows in ((q, 64), (k, keys), (out, 16))]
-    boxes.insert(2, (*v, keys, value_columns(layout.head_dim)))
-    if tail := key_columns(layout.head_dim)[1]:
-        boxes.append((*k, keys, tail))
-    maps = (heads_map(ACTOR, layout.dtype, at, shape, *of_box) for at, *of_box in boxes)
+    q, k, v, out = zip(addresses, layout.strides, (64, keys, keys, 16), strict=True)
+    columns, tail = _BOX_COLUMNS, row_columns(layout.head_dim)[1]
+    boxes = [(q, columns), (k, columns), (v, value_columns(layout.head_dim)), (out, columns)]
+    if tail:
+        boxes += [(q, tail), (k, tail), (out, tail)]
+    maps = (
+        heads_map(ACTOR, layout.dtype, address, shape, strides, rows, width)
+        for (address, strides, rows), width in boxes
+    )
     return b"".join(maps).ljust(_MAPS * BYTES, b"\0")
 
 

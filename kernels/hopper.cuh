@@ -204,6 +204,12 @@ __device__ __forceinline__ unsigned describe(unsigned address, int box_bytes)
     return __shfl_sync(~0u, (address & 0x3ffff) >> 4 | (box_bytes >> 4) << 16, 0);
 }
 
+// Where a chunk of 16 bytes is in a box whose rows are so long.
+template <int ROW_BYTES> __device__ __forceinline__ unsigned chunk_of(unsigned box, int row, int chunk)
+{
+    return box + row * ROW_BYTES + (chunk ^ (row * ROW_BYTES / 128 & (ROW_BYTES / 16 - 1))) * 16;
+}
+
 __device__ __forceinline__ void products_begin()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -221,9 +227,9 @@ template <int PENDING> __device__ __forceinline__ void products_wait()
 }
 
 // C (64 × COLUMNS, four float32 a thread for each 8 columns) = [C +] A · B, 16 deep. One specialisation per number of columns.
-//   rows: A (boxes of 64 columns) and B (of B_COLUMNS) by descriptors, their depth along the columns; `add` false starts from
-//   zero.
-//   columns: A in registers, B (boxes of B_COLUMNS) by a descriptor with its depth along the rows; always adds.
+// Descriptors are of boxes of BOX columns.
+//   rows: A and B by descriptors, their depth along the columns; `add` false starts from zero.
+//   columns: A in registers, B by a descriptor with its depth along the rows; always adds.
 template <int COLUMNS> struct Product;
 
 // clang-format off
@@ -262,23 +268,22 @@ template <int COLUMNS> struct Product;
 
 #define DEFINE_PRODUCT(COLUMNS, TILES, X0, X1, X2, X3, X4, X5) \
 template <> struct Product<COLUMNS> { \
-    template <int B_COLUMNS> \
+    template <int BOX> \
     static __device__ __forceinline__ void rows(float (&c)[TILES][4], unsigned a, unsigned b, bool add) \
     { \
         asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nsetp.ne.b32 p, " X2 ", 0;\n" \
-            "mov.b64 a, {" X0 ", " X3 "};\nmov.b64 b, {" X1 ", " X4 "};\n" \
+            "mov.b64 a, {" X0 ", " X3 "};\nmov.b64 b, {" X1 ", " X3 "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
-            "a, b, p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "r"(a), "r"(b), "r"((int)add), "n"(DESCRIPTOR_HIGH(BOX_COLUMNS)), \
-            "n"(DESCRIPTOR_HIGH(B_COLUMNS))); \
+            "a, b, p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "r"(a), "r"(b), "r"((int)add), "n"(DESCRIPTOR_HIGH(BOX))); \
     } \
-    template <int B_COLUMNS> \
+    template <int BOX> \
     static __device__ __forceinline__ void columns(float (&c)[TILES][4], const unsigned (&a)[4], unsigned b) \
     { \
         asm volatile("{\n.reg .b64 b;\nmov.b64 b, {" X4 ", " X5 "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
             "{" X0 "," X1 "," X2 "," X3 "}, b, 1, 1, 1, 1;\n}" \
             : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), \
-              "n"(DESCRIPTOR_HIGH(B_COLUMNS))); \
+              "n"(DESCRIPTOR_HIGH(BOX))); \
     } \
 };
 

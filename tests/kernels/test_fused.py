@@ -18,7 +18,7 @@ from kernels.compiler import FOLDER, KernelError
 from kernels.dealing import ROUNDS, deal
 
 KERNELS = (flash_portable, flash_hopper)
-OUT_AT = {flash_portable: (96,), flash_hopper: (384, 640)}
+OUT_AT = {flash_portable: (96,), flash_hopper: (384, 896)}
 """Where `struct Problem` has the address of O, or a map that begins with it: the one that `no_gpu` makes."""
 
 
@@ -177,7 +177,9 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
         (k, of_other, tile.keys, 64),
         (v, of_other, tile.keys, 32),
         (out, of_other, 16, 64),
+        (q, of_q, 64, 16),
         (k, of_other, tile.keys, 16),
+        (out, of_other, 16, 16),
     ]
     maker = ("flash_hopper", torch.bfloat16)
     assert asked == [(*maker, x.data_ptr(), shape, *of_box) for x, *of_box in boxes]
@@ -187,14 +189,14 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
     row_tiles = math.ceil(130 / tile.rows)
     assert (shared_bytes, grid, block) == (tile.shared_bytes(72), 6 * row_tiles, tile.threads)
     assert len(problem) % 64 == 0  # as the maps are aligned, so is the structure
-    assert problem[:640] == b"".join(bytes([i]) * 128 for i in (1, 2, 3, 4, 5))
-    at_out, *of_out, at_lse = struct.unpack_from("5q", problem, 640)
+    assert problem[:896] == b"".join(bytes([i]) * 128 for i in range(1, 8))
+    at_out, *of_out, at_lse = struct.unpack_from("5q", problem, 896)
     assert (at_out, tuple(of_out), at_lse) == (out.data_ptr(), of_other, lse.data_ptr())
-    *counts, scale = struct.unpack_from("6if", problem, 680)
+    *counts, scale = struct.unpack_from("6if", problem, 936)
     dealt = deal(6, 130, 72, True, tile.rows, tile.keys, grid)
     assert counts == [3, 6, 130, row_tiles, dealt.heads, 1]
     assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
-    assert struct.unpack_from(f"{ROUNDS}i", problem, 708) == dealt.shifts
+    assert struct.unpack_from(f"{ROUNDS}i", problem, 964) == dealt.shifts
 
 
 @pytest.mark.parametrize("name", ["q", "k", "v", "out"])
