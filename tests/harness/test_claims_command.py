@@ -169,8 +169,10 @@ def test_a_case_that_two_claims_want_is_measured_once_and_a_gpus_not_on_a_cpu() 
 
 def test_trainings_are_shared_out_and_each_seed_trains_both_models() -> None:
     jobs = experiments.jobs_for(["learnt", "calls", "learnt"], quick=True)
-    assert [job["kind"] for job in jobs] == ["learnt"] * 6 + ["calls"]
-    assert {(job["seed"], job["n_head"]) for job in jobs[:-1]} == {(s, h) for s in range(3) for h in (4, 1)}
+    assert [job["kind"] for job in jobs] == ["learnt"] * 10 + ["calls"]
+    assert {(job["seed"], job["n_head"]) for job in jobs[:-1]} == {(s, h) for s in range(5) for h in (4, 1)}
+    heads = [[job.get("n_head") for job in jobs[first::2]] for first in (0, 1)]
+    assert [of.count(4) for of in heads] == [3, 2], "no child has all the long ones"
     assert len(experiments.jobs_for(["learnt"], quick=False)) > len(jobs)
 
 
