@@ -157,6 +157,10 @@ class Evidence:
         found = self._standings.get((named, place))
         return found if found and found.outcome is Outcome.OK and not found.implausible else None
 
+    def has(self, named: Named, place: Place) -> bool:
+        """Whether this case was to be measured, however it ended."""
+        return (named, place) in self._standings
+
     def all_at(self, place: Place) -> list[Standing]:
         """Every case that is ok at this shape."""
         found = (self.standing(named, at) for named, at in self._standings if at == place)

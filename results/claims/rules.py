@@ -20,13 +20,15 @@ class Statement:
 
     What `holds` says is true of the number whatever it is, so that it is said where nothing is decided, too.
 
-    `at` is the shape it is asked of, in words. Statements of one kind share what they are about.
+    `at` is the shape it is asked of, in words, `of` the variant where several are asked. Statements of one kind share
+    what they are about.
     """
 
     about: str
     holds: str
     fails: str
     at: str = ""
+    of: str = ""
 
 
 def above(found: Number | str, limit: float, asked: Statement) -> Part:
@@ -61,7 +63,8 @@ def exactly(found: float | str, due: int, asked: Statement) -> Part:
 
 def missing(asked: Statement, reason: str, margin: str = "") -> Part:
     """A part for which nothing was measured."""
-    return Part(asked.about, asked.at, asked.about, Answer.MISSING, margin, reason=reason)
+    says = f"{asked.about}, of {asked.of}" if asked.of else asked.about
+    return Part(asked.about, asked.at, says, Answer.MISSING, margin, reason=reason)
 
 
 def unasked(about: str, reason: str) -> Part:

@@ -53,7 +53,9 @@ def _gradients(several: Sequence[Learnt]) -> Part:
         f"a head that does its work alone gets {{}} the gradients that it gets where a clone does half of it and all "
         f"else is alike (geometric mean of {len(logs)} seeds)"
     )
-    asked = Statement("gradients of a unique head ÷ those of a redundant one", told, f"{told}: no twentieth more")
+    asked = Statement(
+        "gradients of a unique head ÷ those of a redundant one", told, f"{told}: no twentieth more"
+    )
     return above(found, SMALLER, asked)
 
 
@@ -108,8 +110,8 @@ def _quality(learnt: Sequence[Learnt]) -> Part:
     heads = several[shared[0]].n_head
     found = mean_interval([one[seed].loss / several[seed].loss - 1 for seed in shared], Unit.SHARE)
     told = (
-        f"trained on tokens that each ask for two looks back, a letter's and a bracket's, one head's loss is {{}} above "
-        f"{heads} heads' (mean of {len(shared)} seeds)"
+        f"trained on tokens that each ask for two looks back, a letter's and a bracket's, one head's loss is {{}} "
+        f"above {heads} heads' (mean of {len(shared)} seeds)"
     )
     return above(found, BETTER, Statement(about, told, f"{told}: several are no hundredth better there"))
 

@@ -62,7 +62,7 @@ def parts(evidence: Evidence) -> list[Part]:
 def _gained(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
     told = f"{contiguous[1]} takes {{}} the time on heads as a stride that it takes on contiguous ones"
     about = "strided ÷ contiguous"
-    asked = Statement(about, told, f"{told}: no percent gained", evidence.words(place))
+    asked = Statement(about, told, f"{told}: no percent gained", evidence.words(place), contiguous[1])
     return [above(evidence.ratio((strided,), (contiguous,), place), FASTER, asked)]
 
 
@@ -73,7 +73,8 @@ def _relayout_paid(evidence: Evidence, contiguous: Named, strided: Named, place:
     told = (
         f"with the relayout by split/{relayout[1]} paid, {contiguous[1]} on strided heads takes {{}} the time"
     )
-    asked = Statement(RELAYOUT_PAID, told, f"{told}: the relayout does not pay", evidence.words(place))
+    lost, at = f"{told}: the relayout does not pay", evidence.words(place)
+    asked = Statement(RELAYOUT_PAID, told, lost, at, contiguous[1])
     return [above(evidence.ratio((strided,), (contiguous, relayout), place, _warm(evidence)), 1.0, asked)]
 
 

@@ -36,33 +36,33 @@ LOSES = 1.10
 
 def fits_64(evidence: Evidence) -> list[Part]:
     """C10: nothing is padded at 64, and it does more useful work a second than its neighbour of no such multiple."""
-    return _families(evidence, [partial(_fits, head_dim=64), partial(_ahead_of, head_dim=72)])
+    return _families(evidence, 72, [partial(_fits, head_dim=64), partial(_ahead_of, head_dim=72)])
 
 
 def under_uses_32(evidence: Evidence) -> list[Part]:
     """C11: nothing is padded at 32, and less useful work is done a second than at 64."""
-    return _families(evidence, [partial(_fits, head_dim=32), partial(_ahead_of, head_dim=32)])
+    return _families(evidence, 32, [partial(_fits, head_dim=32), partial(_ahead_of, head_dim=32)])
 
 
 def falls_back_at_72(evidence: Evidence) -> list[Part]:
     """C12: padding at 72, and another kernel than at 64; both forced on every kernel, ours included."""
-    return _families(
-        evidence, [_padded_72, partial(_ahead_of, head_dim=72), _fallback_72], (*LIBRARIES, OURS)
-    )
+    tests = [_padded_72, partial(_ahead_of, head_dim=72), _fallback_72]
+    return _families(evidence, 72, tests, (*LIBRARIES, OURS))
 
 
 def _families(
     evidence: Evidence,
+    other: int,
     tests: list[Callable[[Evidence, Named, Place], list[Part]]],
     names: tuple[str, ...] = LIBRARIES,
 ) -> list[Part]:
-    """Every test of every kernel at every shape, told by the head_dim of 64 that the others are held against."""
+    """Every test of every kernel at every shape that has 64 and the other head_dim, told by the shape at 64."""
     if not evidence.on_gpu:
         return [unasked("what tensor cores execute", "tensor cores are a GPU's; this run is on a CPU")]
     width = HEADS * 64
     needs = [("attention", name) for name in names]
-    at = {named: evidence.places((named,), width, HEADS) for named in needs}
-    about = "attention at head_dim 32, 64 and 72"
+    at = {named: _swept(evidence, named, other) for named in needs}
+    about = f"attention at head_dim {min(other, 64)} and {max(other, 64)}"
     if not any(at.values()):
         return [not_in_run(evidence, about, needs[:1], width, HEADS)]
     parts = [
@@ -76,34 +76,48 @@ def _families(
     return parts + [not_in_run(evidence, about, (named,), width, HEADS) for named in needs if not at[named]]
 
 
+def _swept(evidence: Evidence, named: Named, other: int) -> list[Place]:
+    """Where a kernel was measured at 64 and at the other head_dim, without a mask if it was; else where at 64 alone.
+
+    Other claims measure 64 under a causal mask: that they are in the same run must not leave this one open.
+    """
+    at_64 = evidence.places((named,), HEADS * 64, HEADS)
+    swept = [place for place in at_64 if evidence.has(named, _sized(place, other))] or at_64
+    return [place for place in swept if not place.causal] or swept
+
+
 def _sized(place: Place, head_dim: int) -> Place:
     return place._replace(d_model=place.n_head * head_dim)
 
 
 def _issued(evidence: Evidence, named: Named, place: Place) -> Number | str:
-    """What the tensor cores executed ÷ the algorithm's FLOPs; a causal mask's half-empty tiles count, too."""
+    """What the tensor cores executed ÷ the algorithm's FLOPs, without a mask: half-empty tiles would count, too."""
     standing = evidence.standing(named, place)
     if standing is None:
         return f"no time of {'/'.join(named)} at head_dim {place.d_model // place.n_head}"
+    if place.causal:
+        return (
+            "with a causal mask, masked halves of tiles look like padding: --mask full --counters ncu tells"
+        )
     use = tensor_use(standing)
     if use.issued_ratio is None:
         return use.missing.get("issued_ratio", "it was not counted")
     if use.issued_ratio == 0:
         return "it executes no matrix instruction"
-    if place.causal:
-        return "with a causal mask, masked halves of tiles look like padding: --mask full tells"
     return Number(use.issued_ratio, Unit.TIMES)
 
 
 def _fits(evidence: Evidence, named: Named, place: Place, head_dim: int) -> list[Part]:
     told = f"{named[1]} executes {{}} the FLOPs it needs at {head_dim}"
-    asked = Statement(f"issued ÷ useful at {head_dim}", told, f"{told}: it is padded", evidence.words(place))
+    about, at = f"issued ÷ useful at {head_dim}", evidence.words(place)
+    asked = Statement(about, told, f"{told}: it is padded", at, named[1])
     return [below(_issued(evidence, named, _sized(place, head_dim)), NO_PADDING, asked)]
 
 
 def _padded_72(evidence: Evidence, named: Named, place: Place) -> list[Part]:
     told = f"{named[1]} executes {{}} the FLOPs it needs at 72"
-    asked = Statement("issued ÷ useful at 72", told, f"{told}: nothing is padded", evidence.words(place))
+    about, at = "issued ÷ useful at 72", evidence.words(place)
+    asked = Statement(about, told, f"{told}: nothing is padded", at, named[1])
     return [above(_issued(evidence, named, _sized(place, 72)), NO_PADDING, asked)]
 
 
@@ -117,7 +131,7 @@ def _ahead_of(evidence: Evidence, named: Named, place: Place, head_dim: int) -> 
         found = found.times(work[0] / work[1]) if all(work) else NO_WORK
     told = f"{named[1]} does {{}} the useful work a second at 64 that it does at {head_dim}"
     about = f"useful work a second at 64 ÷ at {head_dim}"
-    return [above(found, LOSES, Statement(about, told, told, evidence.words(place)))]
+    return [above(found, LOSES, Statement(about, told, told, evidence.words(place), named[1]))]
 
 
 def _fallback_72(evidence: Evidence, named: Named, place: Place) -> list[Part]:

@@ -128,7 +128,7 @@ def test_c12_knows_a_fallback_when_it_sees_one() -> None:
         "issued ÷ useful at 72": "missing",
         "useful work a second at 64 ÷ at 72": "holds",
         "PyTorch's choice at 72": "holds",
-        "attention at head_dim 32, 64 and 72": "missing",  # of every kernel but sdpa
+        "attention at head_dim 64 and 72": "missing",  # of every kernel but sdpa
     }
 
 
@@ -146,15 +146,17 @@ def test_c11_weighs_times_with_the_work_done() -> None:
 
 
 def layer(layer_s: float, stack_s: float | None = None):
-    """Three steps of 1e-4 s, kernels as they are due, a layer, and a stack of twelve."""
+    """The lesson's steps of 2e-4 s, a layer's own of 1e-4 s, kernels as due, a layer, and a stack of twelve."""
     steps = {
         case("qkv", "fused"): {"gemm": 3},
         attention("sdpa"): {"fmha": 1},
-        case("output", "concat_matmul"): {"gemm": 1},
+        case("output", "concat_matmul"): {"gemm": 1, "elementwise": 1},
     }
+    taken = (case("qkv", "fused_qkv"), attention("sdpa_strided"), case("output", "strided_matmul"))
     whole, stack = case("sublayer", "fused_sdpa"), case("stack", "fused_sdpa")
-    times = {**dict.fromkeys(steps, 1e-4), whole: layer_s} | ({stack: stack_s} if stack_s else {})
-    return run(times, {**steps, whole: {"gemm": 4}}, parameters={whole: 100, stack: 1200})
+    times = {**dict.fromkeys(steps, 2e-4), **dict.fromkeys(taken, 1e-4), whole: layer_s}
+    kernels = {**steps, whole: {"gemm": 3}, stack: {"gemm": 48}}
+    return run(times | ({stack: stack_s} if stack_s else {}), kernels, parameters={whole: 100, stack: 1200})
 
 
 @pytest.mark.parametrize(
@@ -163,6 +165,24 @@ def layer(layer_s: float, stack_s: float | None = None):
 )
 def test_c13_adds_up_steps_and_layers(layer_s: float, stack_s: float | None, verdict: str) -> None:
     assert finding("C13", layer(layer_s, stack_s)).judgement == verdict
+
+
+def test_c13_holds_a_layer_against_the_steps_that_it_takes_and_tells_the_lessons() -> None:
+    parts = {part.about: part for part in finding("C13", layer(3e-4, 36e-4)).parts}
+    summed = parts["Σ of the steps' times ÷ the layer's"]
+    assert summed.number is not None
+    assert summed.number.value == pytest.approx(1)
+    assert "(qkv/fused_qkv, attention/sdpa_strided, output/strided_matmul)" in summed.says
+    assert "the lesson's five, with a copy to concatenate, 2.00 ×" in summed.says
+    assert "(48 kernels, a layer is 3: a stack adds residuals)" in parts["a stack's time ÷ its layers'"].says
+
+
+def test_c13_takes_contiguous_attention_where_no_other_was_measured_and_lacks_a_step_aloud() -> None:
+    of = layer(3e-4)
+    dense = replace(of, trials=[one for one in of.trials if one.case.variant != "sdpa_strided"])
+    assert any("attention/sdpa, output" in part.says for part in finding("C13", dense).parts)
+    copied = replace(of, trials=[one for one in of.trials if one.case.variant != "strided_matmul"])
+    assert answers(finding("C13", copied))["Σ of the steps' times ÷ the layer's"] == "missing"
 
 
 def test_c13_asks_for_a_stack_where_there_is_one_and_lacks_it_aloud_where_there_is_none() -> None:
@@ -213,6 +233,26 @@ def test_c9_holds_with_a_block_a_multiprocessor_and_lacks_their_number_aloud() -
     found = finding("C9", unknown)
     assert answers(found)["blocks for multiprocessors"] == "missing"
     assert found.judgement == "partly"
+
+
+@pytest.mark.parametrize("claim", ["C10", "C11", "C12"])
+def test_what_another_claim_measured_under_a_mask_leaves_no_head_dim_open(claim: str) -> None:
+    """C8 has every kernel at 64 under a causal mask, in the same run as the sweep without one."""
+    sizes = {head_dim: {"head_dim": head_dim, "d_model": 12 * head_dim} for head_dim in (32, 64, 72)}
+    swept = [
+        attention("sdpa", causal=False, batch=batch, **size) for size in sizes.values() for batch in (1, 32)
+    ]
+    masked = [attention("sdpa", batch=batch, **sizes[64]) for batch in (1, 32)]
+    alone, mixed = (finding(claim, run(dict.fromkeys(of, 1e-4))) for of in (swept, swept + masked))
+    told = [[(part.about, part.answer) for part in found.parts] for found in (alone, mixed)]
+    assert told[0] == told[1]
+    assert not any("causal" in part.at for part in mixed.parts)
+
+
+def test_under_a_causal_mask_the_way_to_counts_that_tell_is_said_whole() -> None:
+    (part,) = [one for one in finding("C11", sweep({32: 1e-4, 64: 1e-4}, {})).parts if "issued" in one.about]
+    assert part.says == "issued ÷ useful at 32, of sdpa"
+    assert "--mask full --counters ncu" in str(part.reason)
 
 
 @pytest.mark.parametrize("claim", ["C10", "C11", "C12"])
