@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from results.ranking import Standing
 
 METHOD = (
-    "bars add up to the eager time of a call; useful and padding at the tensor cores' peak at the clock held; a "
-    "negative difference is within the noise of its two sides"
+    "bars add up to the eager time of a call; useful and padding at the tensor cores' peak at the clock held; launch "
+    "and gaps are differences of two measurements: below 0 they say by how much these disagree"
 )
 BAR = 30
 """Characters of a bar that is the whole."""
@@ -52,7 +52,9 @@ def _reasons(standing: Standing, of: Explanation) -> list[str]:
     if of.eager_s is None:
         return [f"{plain(standing.variant)} has no eager time: {plain(why_no_time(standing))}"]
     told = [bar for bar in of.bars if bar.reason]
-    return [f"{plain(standing.variant)}, {bar.name} in one: {plain(bar.reason)}" for bar in told]
+    return [
+        f"{plain(standing.variant)}: {bar.name} not taken apart further: {plain(bar.reason)}" for bar in told
+    ]
 
 
 def _grid(names: Sequence[str], sides: Sequence[Explanation]) -> Grid[str]:

@@ -8,8 +8,8 @@
     rest       busy − the three before it        softmax, memory, dependencies: in kernels, not told apart
 
 Peak is the dtype's at the SM clock of the graph's samples. A part that needs a figure which the run lacks stays inside
-the next larger one, which then says why. A difference may come out negative where both sides are uncertain: it is kept
-so, and attributed to nothing.
+the next larger one, which then says why. A difference may come out negative, where two passes disagree: it is kept so,
+and attributed to nothing.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from results.claims.evidence import Evidence, Named, Place
 
+    Test = Callable[[Evidence, Named, Place], list[Part]]
+
 LIBRARIES = ("sdpa", "sdpa_cudnn", "sdpa_flash", "sdpa_efficient")
 """Fused kernels of libraries; `sdpa` is the one that PyTorch chooses."""
 
@@ -46,14 +48,14 @@ def under_uses_32(evidence: Evidence) -> list[Part]:
 
 def falls_back_at_72(evidence: Evidence) -> list[Part]:
     """C12: padding at 72, and another kernel than at 64; both forced on every kernel, ours included."""
-    tests = [_padded_72, partial(_ahead_of, head_dim=72), _fallback_72]
+    tests: list[Test] = [_padded_72, partial(_ahead_of, head_dim=72), _fallback_72]
     return _families(evidence, 72, tests, (*LIBRARIES, OURS))
 
 
 def _families(
     evidence: Evidence,
     other: int,
-    tests: list[Callable[[Evidence, Named, Place], list[Part]]],
+    tests: list[Test],
     names: tuple[str, ...] = LIBRARIES,
 ) -> list[Part]:
     """Every test of every kernel at every shape that has 64 and the other head_dim, told by the shape at 64."""

@@ -121,3 +121,12 @@ def test_the_recorded_runs_add_up_and_show_the_padding_of_72() -> None:
     }
     assert padding["sdpa", 64][PADDING] == 0
     assert padding["sdpa", 72][PADDING] == pytest.approx(7 / 9 * padding["sdpa", 72][USEFUL])
+
+
+@pytest.mark.parametrize("name", ["default", "head_dim", "kernels_1024"])
+def test_recorded_bars_add_up_and_only_differences_of_two_measurements_are_negative(name: str) -> None:
+    found = [explain(one) for one in results.read(f"nvidia-h200/{name}").standings()]
+    assert sum(bool(of.bars) for of in found) > 20
+    for of in found:
+        assert sum(bar.seconds for bar in of.bars) == pytest.approx(of.eager_s or 0)
+        assert all(bar.seconds >= 0 or bar.name in (LAUNCH, GAPS) for bar in of.bars)
