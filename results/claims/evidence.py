@@ -62,13 +62,13 @@ class Evidence:
     run: Run
     observed: Observed
     _standings: dict[tuple[Named, Place], Standing] = field(init=False, repr=False)
-    """Of stacks that differ in their depth alone, the deepest."""
+    """Of stacks that differ in their depth alone, the deepest that is ok."""
     _times: dict[Case, Medians] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._standings = {
             ((one.record.case.stage, one.variant), place_of(one.record.case)): one
-            for one in sorted(self.run.standings(), key=lambda one: one.record.case.n_layer)
+            for one in sorted(self.run.standings(), key=_preferred)
             if one.record.case.direction == FORWARD and _coupled(one.record.case)
         }
         self._times = medians(self.run.trials)
@@ -191,6 +191,20 @@ class Evidence:
                 return f"{'/'.join(one)} is {ended(of_one[0].record)}"
         return None
 
+    def why_not_forward(self, needs: Iterable[Named], d_model: int | None, n_head: int | None) -> str | None:
+        """Of the first of these cases that the run has not: in which directions it has it, if in any."""
+        fits = [
+            case
+            for case in self.run.manifest.cases
+            if _coupled(case) and d_model in (None, case.d_model) and n_head in (None, case.n_head)
+        ]
+        for one in needs:
+            directions = dict.fromkeys(of.direction for of in fits if (of.stage, of.variant) == one)
+            if FORWARD not in directions:
+                told = f"the run has {'/'.join(one)} {' and '.join(directions)} alone, and claims are about forward"
+                return told if directions else None
+        return None
+
     def ratio(
         self, over: Sequence[Named], under: Sequence[Named], place: Place, mode: str | None = None,
         under_place: Place | None = None,
@@ -221,6 +235,10 @@ class Evidence:
             if found and found.outcome is not Outcome.OK:
                 return f"{'/'.join(named)} is {ended(found.record)}"
         return "not all of these cases are in the run"
+
+
+def _preferred(one: Standing) -> tuple[bool, int]:
+    return one.outcome is Outcome.OK, one.record.case.n_layer
 
 
 def _coupled(case: Case) -> bool:

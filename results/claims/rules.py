@@ -83,7 +83,8 @@ def not_in_run(
     heads = "" if n_head is None else f" with {n_head} head{'s' if n_head > 1 else ''}"
     at = "" if d_model is None else f" at d_model {d_model}{heads}"
     lacking = f"the run does not have {' and '.join('/'.join(one) for one in needs)}{at}"
-    return unasked(about, evidence.why_left_out(needs, d_model, n_head) or lacking)
+    why = evidence.why_left_out(needs, d_model, n_head) or evidence.why_not_forward(needs, d_model, n_head)
+    return unasked(about, why or lacking)
 
 
 def _judged(found: Number | str, low: float, high: float, asked: Statement, margin: str) -> Part:

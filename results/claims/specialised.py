@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Number, Part, Unit
 from results.claims.evidence import exp, mean_interval
+from results.claims.kernels import backend
 from results.claims.lesson import D_MODEL, N_HEAD
 from results.claims.rules import Statement, above, not_in_run, unasked
 
@@ -85,12 +86,23 @@ def _speed(evidence: Evidence) -> list[Part]:
         pairs = _pairs(evidence, named)
         for twelve, one in pairs:
             told = f"{'/'.join(named)} with one head {D_MODEL} wide takes {{}} the time of {N_HEAD}"
+            told += _whose(evidence, named, twelve, one)
             asked = Statement(about, told, f"{told}: twelve save no twentieth", evidence.words(twelve))
             parts.append(above(evidence.ratio((named,), (named,), one, under_place=twelve), FASTER, asked))
         if not pairs:
             lacking = 1 if evidence.places((named,), D_MODEL, N_HEAD) else N_HEAD
             parts.append(not_in_run(evidence, about, (named,), D_MODEL, lacking))
     return parts
+
+
+def _whose(evidence: Evidence, named: Named, twelve: Place, one: Place) -> str:
+    """Whose kernel PyTorch chose for each: a head that no fused kernel takes is another matter than a slow one."""
+    found = [evidence.standing(named, place) for place in (twelve, one)]
+    used = [backend(standing) if standing else None for standing in found]
+    if None in used:
+        return ""
+    of_twelve, of_one = ("no fused kernel" if whose == "none" else whose for whose in used)
+    return f" ({of_twelve} for {N_HEAD}, {of_one} for one)"
 
 
 def _pairs(evidence: Evidence, named: Named) -> list[tuple[Place, Place]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Part
+from results.claims.kernels import launched
 from results.claims.lesson import D_MODEL, N_HEAD
 from results.claims.rules import Statement, above, not_in_run
+from results.words import counted
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Named, Place
@@ -61,9 +63,20 @@ def parts(evidence: Evidence) -> list[Part]:
 
 def _gained(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
     told = f"{contiguous[1]} takes {{}} the time on heads as a stride that it takes on contiguous ones"
+    told += _kernels_more(evidence, contiguous, strided, place)
     about = "strided ÷ contiguous"
     asked = Statement(about, told, f"{told}: no percent gained", evidence.words(place), contiguous[1])
     return [above(evidence.ratio((strided,), (contiguous,), place), FASTER, asked)]
+
+
+def _kernels_more(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> str:
+    """What tells a matmul that is slower on strided heads from one that PyTorch gives copies of them."""
+    found = [evidence.standing(named, place) for named in (strided, contiguous)]
+    counts = [launched(one) for one in found if one]
+    more = [count for count in counts if not isinstance(count, str)]
+    if len(more) < 2 or more[0] <= more[1]:
+        return ""
+    return f", with {counted(round(more[0] - more[1]), 'kernel')} more"
 
 
 def _relayout_paid(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:

@@ -41,11 +41,17 @@ def test_c3_depends_on_what_is_assumed_of_the_rest() -> None:
     attention, embeddings = 28_311_552, 7_275_264
     plain = Parameters(768, 12, 3072, 8449, 1024, attention, 56_623_104, embeddings)
     found = finding("C3", NOTHING, Observed(parameters=[plain]))
-    assert found.judgement == "partly", "28.3 of 92.2 M is no quarter"
+    assert list(answers(found).values()) == ["holds", "holds", "missing"], (
+        "92.2 M is another model than 120 M"
+    )
+    assert "92.2 M and is another" in str(found.parts[2].reason)
+    assert "120.5 M, of which MLP and embeddings are 77 %" in str(found.parts[2].reason)
     gated = replace(plain, mlp=84_934_656)
     assert finding("C3", NOTHING, Observed(parameters=[gated])).judgement == "supported"
     narrow = replace(plain, attention=12 * 768**2, mlp=12 * 768**2)
     assert finding("C3", NOTHING, Observed(parameters=[narrow])).judgement == "refuted"
+    wide = replace(plain, attention=60_000_000, mlp=52_000_000)
+    assert answers(finding("C3", NOTHING, Observed(parameters=[wide])))[found.parts[2].about] == "fails"
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,14 @@ def test_of_stacks_of_several_depths_c13_takes_the_deepest() -> None:
     told = [part.says for part in finding("C13", replace(of, trials=[*layers, *deep])).parts]
     assert any("the time of 24 layers" in says for says in told)
     assert not any("the time of 2 layers" in says for says in told)
+    broken = [
+        replace(one, outcome=Outcome.OUT_OF_MEMORY, reason="too deep", timings={})
+        if one.case.n_layer == 24
+        else one
+        for one in [*layers, *deep]
+    ]
+    told = [part.says for part in finding("C13", replace(of, trials=broken)).parts]
+    assert any("the time of 2 layers" in says for says in told), "the deepest that has a time"
 
 
 def test_a_cpu_has_no_tensor_cores_and_no_thread_blocks() -> None:
@@ -307,3 +315,46 @@ def replace_trials(of: Run, **changes: int) -> Run:
 def test_on_a_cpu_cases_that_are_there_are_not_said_to_be_lacking() -> None:
     on_cpu = run(dict.fromkeys(QKV.values(), 1e-4), environment=builders.CPU_ENVIRONMENT)
     assert finding("C1", on_cpu).parts[0].reason == "they were not counted"
+
+
+def test_c8_tells_a_matmul_that_is_given_copies_from_one_that_is_slower() -> None:
+    plain, strided = attention("materialized"), attention("materialized_strided")
+    copies = {plain: {"gemm": 2, "softmax": 1}, strided: {"gemm": 2, "softmax": 1, "copy": 3}}
+    (part, *_) = finding("C8", run({plain: 1e-4, strided: 2e-4}, copies)).of(Answer.HOLDS)
+    assert part.says.endswith("contiguous ones, with 3 kernels more")
+    alike = {plain: copies[plain], strided: copies[plain]}
+    (part, *_) = finding("C8", run({plain: 1e-4, strided: 2e-4}, alike)).of(Answer.HOLDS)
+    assert part.says.endswith("contiguous ones")
+
+
+def test_c7_says_whose_kernel_ran_since_no_fused_one_takes_a_head_so_wide() -> None:
+    twelve, one = attention("sdpa"), attention("sdpa", n_head=1, head_dim=768)
+    kernels = {twelve: {"cudnn_x": 1}, one: {"gemm": 2, "softmax": 1}}
+    (part,) = finding("C7", run({twelve: 1e-4, one: 9e-4}, kernels)).of(Answer.HOLDS)
+    assert part.says.endswith("the time of 12 (cuDNN for 12, no fused kernel for one)")
+
+
+@pytest.mark.parametrize("claim", ["C1", "C2", "C7", "C8", "C9", "C13"])
+def test_a_run_of_gradients_answers_no_claim_and_says_which_way_they_go(claim: str) -> None:
+    names = {
+        "qkv": ("per_head", "fused", "fused_qkv"),
+        "attention": ("sdpa", "sdpa_strided", "block_per_head"),
+    }
+    times = {
+        replace(case(stage, name), direction=direction): 1e-4
+        for stage, variants in names.items()
+        for name in variants
+        for direction in ("backward", "step")
+    }
+    found = finding(claim, run(times))
+    assert found.judgement == "not measurable here"
+    assert any(
+        "backward and step alone, and claims are about forward" in str(part.reason) for part in found.parts
+    )
+
+
+def test_gradients_beside_a_forward_run_change_no_verdict() -> None:
+    times = recorded_by_an_h200()
+    steps = {replace(of, direction="step"): 3 * time_s for of, time_s in times.items()}
+    alone, both = finding("C8", run(times)), finding("C8", run({**steps, **times}))
+    assert (alone.judgement, alone.parts, alone.machine) == (both.judgement, both.parts, both.machine)
