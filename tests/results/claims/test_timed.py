@@ -106,11 +106,31 @@ def test_c8_asks_the_lessons_own_question_of_a_product_for_each_head_alone() -> 
     assert (part.about, part.number.value) == ("strided ÷ contiguous", pytest.approx(1.2))
 
 
-@pytest.mark.parametrize(("batch", "ours_s", "verdict"), [(32, 1e-4, "supported"), (1, 9e-4, "partly")])
-def test_c9_asks_for_blocks_and_for_time(batch: int, ours_s: float, verdict: str) -> None:
-    ours, library = attention("block_per_head", batch=batch), attention("sdpa", batch=batch)
-    found = finding("C9", run({ours: ours_s, library: 1e-4}, {ours: {"block_per_head": 1}}))
-    assert found.judgement == verdict
+def blocks(times_s: dict[int, float]):
+    """The lesson's kernel at some batches, and the library's, which takes 1e-4 s whatever the batch."""
+    ours = {attention("block_per_head", batch=batch): time_s for batch, time_s in times_s.items()}
+    library = {attention("sdpa", batch=batch): 1e-4 for batch in times_s}
+    return run({**ours, **library}, {of: {"block_per_head": 1} for of in ours})
+
+
+@pytest.mark.parametrize(
+    ("times_s", "verdict"),
+    [({32: 1e-4}, "supported"), ({1: 9e-4}, "partly"), ({32: 8e-4, 1: 2e-4}, "partly")],
+)
+def test_c9_asks_for_blocks_and_for_time(times_s: dict[int, float], verdict: str) -> None:
+    assert finding("C9", blocks(times_s)).judgement == verdict
+
+
+def test_c9_asks_that_more_heads_take_hardly_longer_where_there_is_room_for_them() -> None:
+    about = "time as heads are added"
+    (part,) = [one for one in finding("C9", blocks({32: 8e-4, 1: 2e-4})).parts if one.about == about]
+    assert part.number is not None
+    assert part.says == "32 × as many heads as at batch 1 take {} the time"
+    assert (part.answer, part.number.value, part.margin) == (Answer.HOLDS, pytest.approx(4), "below 16 ×")
+    assert answers(finding("C9", blocks({32: 64e-4, 1: 2e-4})))[about] == "fails", "one after the other"
+    assert about not in answers(finding("C9", blocks({32: 8e-4})))
+    full_already = blocks({64: 8e-4, 11: 2e-4})
+    assert about not in answers(finding("C9", full_already)), "132 blocks for 132 multiprocessors: no room"
 
 
 def sweep(times_s: dict[int, float], kernels: dict[int, str]):
