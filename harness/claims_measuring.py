@@ -110,6 +110,7 @@ def selection_of(cases: Cases, variants: Iterable[VariantFacts]) -> Selection | 
         d_model=cases.d_model,
         n_head=cases.n_head,
         head_dim=cases.head_dim,
+        batch=cases.batch,
         masks=cases.masks,
     )
 

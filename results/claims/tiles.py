@@ -1,4 +1,7 @@
-"""C10, C11 and C12: head_dim 64, 32 and 72 on tensor cores."""
+"""C10, C11 and C12: head_dim 64, 32 and 72 on tensor cores, and 80, which is a multiple of 16 as 72 is not.
+
+Of tiles only a GPU that is full tells: with idle multiprocessors a call takes as long for half the work.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,14 @@ OURS = "flash_portable"
 """A kernel of ours that pads no head_dim: what is forced on it is forced on everybody."""
 
 HEADS = 12
-SWEEP = (32, 64, 72)
 CASES = Cases(
-    ("attention",), (*LIBRARIES, OURS), head_dim=SWEEP, masks=("full",), counters=True, needs_gpu=True
+    ("attention",),
+    (*LIBRARIES, OURS),
+    head_dim=(32, 64, 72, 80),
+    batch=(32,),
+    masks=("full",),
+    counters=True,
+    needs_gpu=True,
 )
 
 NO_PADDING = 1.02
@@ -37,8 +45,9 @@ LOSES = 1.10
 
 
 def fits_64(evidence: Evidence) -> list[Part]:
-    """C10: nothing is padded at 64, and it does more useful work a second than its neighbour of no such multiple."""
-    return _families(evidence, 72, [partial(_fits, head_dim=64), partial(_ahead_of, head_dim=72)])
+    """C10: nothing is padded at 64, nor at 80, and 64 does more useful work a second than what is no such multiple."""
+    fits = [partial(_fits, head_dim=head_dim) for head_dim in (64, 80)]
+    return _families(evidence, 72, [*fits, partial(_ahead_of, head_dim=72)])
 
 
 def under_uses_32(evidence: Evidence) -> list[Part]:
@@ -79,13 +88,22 @@ def _families(
 
 
 def _swept(evidence: Evidence, named: Named, other: int) -> list[Place]:
-    """Where a kernel was measured at 64 and at the other head_dim, without a mask if it was; else where at 64 alone.
+    """A kernel's shapes at 64 that answer best: with the other head_dim, without a mask, on a full GPU, each if any.
 
     Other claims measure 64 under a causal mask: that they are in the same run must not leave this one open.
     """
-    at_64 = evidence.places((named,), HEADS * 64, HEADS)
-    swept = [place for place in at_64 if evidence.has(named, _sized(place, other))] or at_64
-    return [place for place in swept if not place.causal] or swept
+    found = evidence.places((named,), HEADS * 64, HEADS)
+    found = [place for place in found if evidence.has(named, _sized(place, other))] or found
+    found = [place for place in found if not place.causal] or found
+    return [place for place in found if not _idle(evidence, named, place)] or found
+
+
+def _idle(evidence: Evidence, named: Named, place: Place) -> str | None:
+    """Why times at this shape tell nothing of tiles: fewer heads than multiprocessors; None where they do."""
+    heads, sms = place.batch * place.n_head, evidence.sm_count(named, place)
+    if sms is None or heads >= sms:
+        return None
+    return f"{heads} heads do not fill {sms} multiprocessors, whatever their tiles: a larger --batch tells"
 
 
 def _sized(place: Place, head_dim: int) -> Place:
@@ -110,7 +128,7 @@ def _issued(evidence: Evidence, named: Named, place: Place) -> Number | str:
 
 
 def _fits(evidence: Evidence, named: Named, place: Place, head_dim: int) -> list[Part]:
-    told = f"{named[1]} executes {{}} the FLOPs it needs at {head_dim}"
+    told = f"{named[1]} executes {{}} the FLOPs it needs at {head_dim} = {head_dim // 16} × 16"
     about, at = f"issued ÷ useful at {head_dim}", evidence.words(place)
     asked = Statement(about, told, f"{told}: it is padded", at, named[1])
     return [below(_issued(evidence, named, _sized(place, head_dim)), NO_PADDING, asked)]
@@ -127,6 +145,8 @@ def _ahead_of(evidence: Evidence, named: Named, place: Place, head_dim: int) -> 
     """Useful FLOP/s at 64 ÷ those at the other: times weighed with the work that was done in them."""
     other = _sized(place, head_dim)
     found = evidence.ratio((named,), (named,), other, under_place=place)
+    if isinstance(found, Number) and (idle := _idle(evidence, named, place)):
+        found = idle
     theirs, ours = evidence.standing(named, other), evidence.standing(named, place)
     if isinstance(found, Number) and theirs and ours:
         work = ours.record.useful_flops, theirs.record.useful_flops
@@ -154,24 +174,25 @@ def _fallback_72(evidence: Evidence, named: Named, place: Place) -> list[Part]:
 C10 = Claim(
     "C10",
     "Tensor cores (RTX 4090) prefer tiles in multiples of 16: head_dim 64 = 4 × 16 fits exactly.",
-    "without a mask no library kernel executes more than 1.02 × the needed FLOPs at 64, and each does more than 1.10 × "
-    "the useful work a second that it does at 72",
+    "without a mask, on a full GPU, no library kernel executes more than 1.02 × the needed FLOPs at 64, nor at 80 = "
+    "5 × 16, and each does more than 1.10 × the useful work a second at 64 that it does at 72",
     fits_64,
     (CASES,),
 )
 C11 = Claim(
     "C11",
     "head_dim 32 fits too but under-uses the tile.",
-    "without a mask no library kernel executes more than 1.02 × the needed FLOPs at 32, and each does more than 1.10 × "
-    "the useful work a second at 64",
+    "without a mask, on a full GPU, no library kernel executes more than 1.02 × the needed FLOPs at 32, and each does "
+    "more than 1.10 × the useful work a second at 64",
     under_uses_32,
     (CASES,),
 )
 C12 = Claim(
     "C12",
     "head_dim 72 does not fit and forces fallback kernels.",
-    "without a mask every kernel executes more than 1.02 × the needed FLOPs at 72 (one that does not shows that "
-    "nothing forces it) and does more than 1.10 × the useful work a second at 64, and PyTorch leaves the library of 64",
+    "without a mask, on a full GPU, every kernel executes more than 1.02 × the needed FLOPs at 72 (one that does not "
+    "shows that nothing forces it) and does more than 1.10 × the useful work a second at 64, and PyTorch leaves the "
+    "library of 64",
     falls_back_at_72,
     (CASES,),
 )

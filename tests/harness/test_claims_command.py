@@ -184,7 +184,7 @@ def test_on_a_gpu_only_what_a_claim_asks_for_is_counted_and_that_is_a_part_of_wh
     counted = cases_to_count(CLAIMS.values(), on_a_gpu(), ON_GPU)
     assert set(counted) < set(timed.cases)
     assert {(case.stage, case.causal) for case in counted} == {("attention", False)}
-    assert {case.head_dim for case in counted} == {32, 64, 72}
+    assert {case.head_dim for case in counted} == {32, 64, 72, 80}
     assert cases_to_count([CLAIMS["C2"]], on_a_gpu(), ON_GPU) == ()
     assert cases_to_count(CLAIMS.values(), FACTS, ON_CPU) == ()
 

@@ -26,7 +26,7 @@ DEFAULT = {
     "C13": "partly",  # 3 + 1 + 1 kernels, 171.4 + 155.0 + 59.1 µs for a layer of 387.5; a stack at 1.10 × is open
 }
 HEAD_DIM = {
-    "C10": "supported",  # every library issues 1.00 × at 64
+    "C10": "partly",  # every library issues 1.00 × at 64; 80 was not measured
     "C11": "partly",  # cuDNN issues 2.00 × at 32, FlashAttention-2 1.00 ×
     "C12": "partly",  # 1.33 to 1.78 × at 72, ours 1.00 ×, cuDNN stays
 }

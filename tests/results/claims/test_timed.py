@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from results.claims.claim import Answer
-from results.schema import Outcome
 from tests.results import builders
-from tests.results.claims.made_up import answers, case, finding, run
+from tests.results.claims.made_up import answers, attention, case, finding, layer, run, sweep
 
 if TYPE_CHECKING:
     from results.run import Run
@@ -37,10 +36,6 @@ def test_c2_needs_heads_apart_to_be_slower() -> None:
     assert answers(finding("C2", slow))["the same for a Python caller"] == "holds"
     level = run({QKV["per_head"]: 1.05e-4, QKV["fused"]: 1e-4})
     assert finding("C2", level).judgement == "refuted", "neither at the peak nor faster"
-
-
-def attention(name: str, **shape):
-    return case("attention", name, **shape)
 
 
 @pytest.mark.parametrize(
@@ -133,117 +128,6 @@ def test_c9_asks_that_more_heads_take_hardly_longer_where_there_is_room_for_them
     assert about not in answers(finding("C9", full_already)), "132 blocks for 132 multiprocessors: no room"
 
 
-def sweep(times_s: dict[int, float], kernels: dict[int, str]):
-    """PyTorch's attention at some head_dims."""
-    cases = {head_dim: attention("sdpa", head_dim=head_dim, d_model=12 * head_dim) for head_dim in times_s}
-    names = {cases[head_dim]: {name: 1} for head_dim, name in kernels.items()}
-    return run({cases[head_dim]: time_s for head_dim, time_s in times_s.items()}, names)
-
-
-def test_c12_knows_a_fallback_when_it_sees_one() -> None:
-    stays = sweep({64: 1e-4, 72: 1e-4}, {64: "cudnn_x", 72: "cudnn_y"})
-    assert answers(finding("C12", stays))["PyTorch's choice at 72"] == "fails"
-    falls = sweep({64: 1e-4, 72: 2e-4}, {64: "pytorch_flash::flash_fwd_kernel", 72: "fmha_cutlassF"})
-    assert answers(finding("C12", falls)) == {
-        "issued ÷ useful at 72": "missing",
-        "useful work a second at 64 ÷ at 72": "holds",
-        "PyTorch's choice at 72": "holds",
-        "attention at head_dim 64 and 72": "missing",  # of every kernel but sdpa
-    }
-
-
-def test_c11_weighs_times_with_the_work_done() -> None:
-    half_the_work_in_the_same_time = sweep({64: 1e-4, 32: 1e-4}, {})
-    found = finding("C11", half_the_work_in_the_same_time)
-    (part,) = [part for part in found.parts if part.about.startswith("useful work")]
-    assert part.number is not None
-    assert part.number.value == pytest.approx(2)
-    half_the_work_in_half_the_time = sweep({64: 1e-4, 32: 0.5e-4}, {})
-    assert (
-        answers(finding("C11", half_the_work_in_half_the_time))["useful work a second at 64 ÷ at 32"]
-        == "fails"
-    )
-
-
-def layer(layer_s: float, stack_s: float | None = None):
-    """The lesson's steps of 2e-4 s, a layer's own of 1e-4 s, kernels as due, a layer, and a stack of twelve."""
-    steps = {
-        case("qkv", "fused"): {"gemm": 3},
-        attention("sdpa"): {"fmha": 1},
-        case("output", "concat_matmul"): {"gemm": 1, "elementwise": 1},
-    }
-    taken = (case("qkv", "fused_qkv"), attention("sdpa_strided"), case("output", "strided_matmul"))
-    whole, stack = case("sublayer", "fused_sdpa"), case("stack", "fused_sdpa")
-    times = {**dict.fromkeys(steps, 2e-4), **dict.fromkeys(taken, 1e-4), whole: layer_s}
-    kernels = {**steps, whole: {"gemm": 3}, stack: {"gemm": 48}}
-    return run(times | ({stack: stack_s} if stack_s else {}), kernels, parameters={whole: 100, stack: 1200})
-
-
-@pytest.mark.parametrize(
-    ("layer_s", "stack_s", "verdict"),
-    [(3e-4, 36e-4, "supported"), (2e-4, 24e-4, "partly"), (3e-4, 24e-4, "partly"), (3e-4, None, "partly")],
-)
-def test_c13_adds_up_steps_and_layers(layer_s: float, stack_s: float | None, verdict: str) -> None:
-    assert finding("C13", layer(layer_s, stack_s)).judgement == verdict
-
-
-def test_c13_holds_a_layer_against_the_steps_that_it_takes_and_tells_the_lessons() -> None:
-    parts = {part.about: part for part in finding("C13", layer(3e-4, 36e-4)).parts}
-    summed = parts["Σ of the steps' times ÷ the layer's"]
-    assert summed.number is not None
-    assert summed.number.value == pytest.approx(1)
-    assert "(qkv/fused_qkv, attention/sdpa_strided, output/strided_matmul)" in summed.says
-    assert "the lesson's five, with a copy to concatenate, 2.00 ×" in summed.says
-    assert "(48 kernels, a layer is 3: a stack adds residuals)" in parts["a stack's time ÷ its layers'"].says
-
-
-def test_c13_takes_contiguous_attention_where_no_other_was_measured_and_lacks_a_step_aloud() -> None:
-    of = layer(3e-4)
-    dense = replace(of, trials=[one for one in of.trials if one.case.variant != "sdpa_strided"])
-    assert any("attention/sdpa, output" in part.says for part in finding("C13", dense).parts)
-    copied = replace(of, trials=[one for one in of.trials if one.case.variant != "strided_matmul"])
-    assert answers(finding("C13", copied))["Σ of the steps' times ÷ the layer's"] == "missing"
-
-
-def test_c13_asks_for_a_stack_where_there_is_one_and_lacks_it_aloud_where_there_is_none() -> None:
-    with_stack, at_32 = layer(3e-4, 36e-4), layer(3e-4)
-    large = [replace(one, case=replace(one.case, batch=32)) for one in at_32.trials]
-    both = replace(with_stack, trials=[*with_stack.trials, *large])
-    depths = [part for part in finding("C13", both).parts if part.about == "a stack's time ÷ its layers'"]
-    assert [(part.at, part.answer.value) for part in depths] == [("batch 1", "holds")]
-    (lacking,) = [
-        part for part in finding("C13", at_32).parts if part.about == "a stack's time ÷ its layers'"
-    ]
-    assert "does not have stack/fused_sdpa" in str(lacking.reason)
-
-
-def test_of_stacks_of_several_depths_c13_takes_the_deepest() -> None:
-    of = layer(3e-4, 36e-4)
-    deep = [
-        replace(
-            one,
-            case=replace(one.case, n_layer=n_layer),
-            parameters=100 * n_layer,
-            timings={mode: builders.timing(3e-4 * n_layer) for mode in one.timings},
-        )
-        for one in of.trials
-        if one.case.stage == "stack"
-        for n_layer in (24, 2)
-    ]
-    layers = [one for one in of.trials if one.case.stage != "stack"]
-    told = [part.says for part in finding("C13", replace(of, trials=[*layers, *deep])).parts]
-    assert any("the time of 24 layers" in says for says in told)
-    assert not any("the time of 2 layers" in says for says in told)
-    broken = [
-        replace(one, outcome=Outcome.OUT_OF_MEMORY, reason="too deep", timings={})
-        if one.case.n_layer == 24
-        else one
-        for one in [*layers, *deep]
-    ]
-    told = [part.says for part in finding("C13", replace(of, trials=broken)).parts]
-    assert any("the time of 2 layers" in says for says in told), "the deepest that has a time"
-
-
 def test_a_cpu_has_no_tensor_cores_and_no_thread_blocks() -> None:
     times = {attention(name): 1e-4 for name in ("sdpa", "block_per_head")}
     on_cpu = run(times, environment=builders.CPU_ENVIRONMENT)
@@ -261,51 +145,6 @@ def test_c9_holds_with_a_block_a_multiprocessor_and_lacks_their_number_aloud() -
     found = finding("C9", unknown)
     assert answers(found)["blocks for multiprocessors"] == "missing"
     assert found.judgement == "partly"
-
-
-@pytest.mark.parametrize("claim", ["C10", "C11", "C12"])
-def test_what_another_claim_measured_under_a_mask_leaves_no_head_dim_open(claim: str) -> None:
-    """C8 has every kernel at 64 under a causal mask, in the same run as the sweep without one."""
-    sizes = {head_dim: {"head_dim": head_dim, "d_model": 12 * head_dim} for head_dim in (32, 64, 72)}
-    swept = [
-        attention("sdpa", causal=False, batch=batch, **size) for size in sizes.values() for batch in (1, 32)
-    ]
-    masked = [attention("sdpa", batch=batch, **sizes[64]) for batch in (1, 32)]
-    alone, mixed = (finding(claim, run(dict.fromkeys(of, 1e-4))) for of in (swept, swept + masked))
-    told = [[(part.about, part.answer) for part in found.parts] for found in (alone, mixed)]
-    assert told[0] == told[1]
-    assert not any("causal" in part.at for part in mixed.parts)
-
-
-def test_under_a_causal_mask_the_way_to_counts_that_tell_is_said_whole() -> None:
-    (part,) = [one for one in finding("C11", sweep({32: 1e-4, 64: 1e-4}, {})).parts if "issued" in one.about]
-    assert part.says == "issued ÷ useful at 32, of sdpa"
-    assert "--mask full --counters ncu" in str(part.reason)
-
-
-@pytest.mark.parametrize("claim", ["C10", "C11", "C12"])
-def test_a_kernel_that_nobody_measured_does_not_pass_for_one_that_agrees(claim: str) -> None:
-    found = finding(claim, sweep({32: 1e-4, 64: 1e-4, 72: 2e-4}, {}))
-    lacking = [part.reason or "" for part in found.parts if part.about.startswith("attention at")]
-    assert any("sdpa_efficient" in reason for reason in lacking)
-
-
-def test_heads_of_another_width_than_the_models_do_not_pass_for_the_lessons() -> None:
-    decoupled = {attention("sdpa", head_dim=width, d_model=768): 1e-4 * width for width in (32, 64, 72)}
-    assert finding("C11", run(decoupled)).of(Answer.HOLDS) == []
-    alone = {attention("sdpa", head_dim=72, d_model=768): 1e-4}
-    assert "does not have attention/sdpa" in str(finding("C11", run(alone)).parts[0].reason)
-
-
-@pytest.mark.parametrize("outcome", [Outcome.INCORRECT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY])
-def test_times_of_a_case_that_did_not_end_well_decide_nothing(outcome: Outcome) -> None:
-    of = sweep({64: 1e-4, 72: 2e-4}, {})
-    at_72 = next(index for index, one in enumerate(of.trials) if one.case.head_dim == 72)
-    of.trials[at_72] = replace(of.trials[at_72], outcome=outcome, reason="it broke", timings={})
-    found = finding("C10", of)
-    (part,) = [part for part in found.parts if part.about == "useful work a second at 64 ÷ at 72"]
-    assert (part.answer, part.number) == (Answer.MISSING, None)
-    assert "it broke" in str(part.reason)
 
 
 def test_a_split_matmul_is_a_matmul_and_what_adds_up_its_parts_is_none() -> None:
