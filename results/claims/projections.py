@@ -126,7 +126,7 @@ def _peak(evidence: Evidence, fused: Standing, place: Place) -> Part:
     if peak and flops and (times := evidence.bounds(FUSED, place)):
         value, high, low = (flops / one / peak for one in times)
         found = Number(value, Unit.SHARE, low, high)
-    told = f"the fused matmul does {{}} of {of}"
+    told = f"the fused matmuls do {{}} of {of}"
     about = f"the fused projection's rate as a share of {of}"
     return above(found, PEAK, Statement(about, told, f"{told}, not {100 * PEAK:g} %", evidence.words(place)))
 
@@ -159,7 +159,7 @@ C1 = Claim(
 C2 = Claim(
     "C2",
     "Tensor cores reach peak throughput on a matmul of the fused size; twelve per-head matmuls under-use the hardware.",
-    "the fused matmul reaches 90 % of what a large matmul does on this GPU; heads apart take more than 1.10 × its time",
+    "the fused matmuls reach 90 % of what a large matmul does on this GPU; heads apart take more than 1.10 × their time",
     throughput,
     (CASES,),
 )
