@@ -9,6 +9,7 @@ import torch
 from harness.gpu import Captured
 from harness.nested import mapped
 from harness.timers import Unmeasurable
+from kernels.messages import first_line
 
 if TYPE_CHECKING:
     from harness.timers import Call
@@ -38,7 +39,7 @@ def capture(call: Call, times: int = 1) -> Captured:
         _end_failed_capture(stream)
         if before:
             before()
-        raise Unmeasurable(f"cannot be captured in a CUDA graph: {_first_line(error)}") from error
+        raise Unmeasurable(f"cannot be captured in a CUDA graph: {first_line(error)}") from error
     # Without its record of gradients, which would keep what they were taken from.
     output = mapped(torch.Tensor.detach, output)
     if before and first:
@@ -57,8 +58,3 @@ def _end_failed_capture(stream: torch.cuda.Stream) -> None:
     torch.cuda.synchronize()
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
         torch.zeros(1, device="cuda")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -235,12 +235,7 @@ def compare(
         typer.Argument(help="A run's folder or id, `latest`, a folder of runs, or a reference's name."),
     ],
     head: Annotated[str, typer.Argument(help="The run, or the runs, to judge.")],
-    across: Annotated[
-        options.Values,
-        options.optional(
-            "--across", "A difference to allow on purpose, as gpu or torch; may be repeated.", "KEYS"
-        ),
-    ] = None,
+    across: options.Across = None,
     csv: options.Csv = False,
     json: options.Json = False,
     markdown: options.Markdown = False,
@@ -324,10 +319,15 @@ def report(
         ),
     ] = None,
     by: options.By = None,
+    show: options.Show = None,
     peak: options.Peak = None,
+    across: options.Across = None,
 ) -> None:
     """Show a stored run, or the verdicts of an ab session, again; or export them to stdout."""
     from harness import report_command
+    from harness.request import split_values
+
+    allowed = split_values("--across", across)
 
     formats = options.chosen(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
@@ -336,14 +336,17 @@ def report(
     if svg is not None:
         from harness import svg_command
 
-        given = {"parquet": parquet, "html": html, "by": by, "peak": peak}
+        given = {"parquet": parquet, "html": html, "by": by, "show": show, "peak": peak, "across": across}
         others = options.chosen(**{name: value is not None for name, value in given.items()})
         svg_command.draw(run, svg, [*formats, *others])
     elif len(run) > 1:
-        others = options.chosen(parquet=parquet is not None, by=by is not None, peak=peak is not None)
-        report_command.show_several(run, [*formats, *others], html)
+        given = {"parquet": parquet, "by": by, "show": show, "peak": peak}
+        others = options.chosen(**{name: value is not None for name, value in given.items()})
+        report_command.show_several(run, [*formats, *others], html, allowed)
     else:
-        report_command.show(run[0], formats, parquet, by, peak, html)
+        from harness.pivot_output import Pivoting
+
+        report_command.show(run[0], formats, parquet, Pivoting(by, show, peak), html, allowed)
 
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)

@@ -32,9 +32,7 @@ def show(
     Raises:
         UsageError: a side cannot be read, a key is unknown, two formats were asked for, or the file cannot be written.
     """
-    for key in across:
-        if key not in (*KEYS, *SHAPE):
-            raise unknown("--across", key, (*KEYS, *SHAPE))
+    check_across(across)
     sides = [_runs(where) for where in (base, head)]
     labels = (side_label(base, sides[0]), side_label(head, sides[1]))
     comparisons = compare(sides[0], sides[1], across, labels)
@@ -44,6 +42,13 @@ def show(
     else:
         print_verdicts(comparisons, formats)
     return 0 if comparisons.comparable else NOTHING_COMPARABLE
+
+
+def check_across(keys: Sequence[str]) -> None:
+    """Raises UsageError where one of them is no key that two runs could differ in."""
+    for key in keys:
+        if key not in (*KEYS, *SHAPE):
+            raise unknown("--across", key, (*KEYS, *SHAPE))
 
 
 def _runs(where: str) -> list[Run]:

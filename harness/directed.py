@@ -2,7 +2,8 @@
 
     forward   `call`, in inference mode
     step      `call` and then its gradients, as training pays for them
-    backward  the gradients alone: of the forward before, whose saved tensors are kept from one call to the next
+    backward  the gradients alone: of the forward before, whose saved tensors are kept from one call to the next;
+              what that forward gave goes along unchanged, for it is verified, too
 
 Gradients are taken with `torch.autograd.grad`, so that nothing is added up in a `.grad` and nothing must be set back.
 They are of the activations and of what the variant made of the weights (`trainable.py`), for a fixed random gradient
@@ -41,9 +42,9 @@ class NoGradient(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a direction must give: the stage's canonical outputs, its gradients, or both."""
+    """What a direction must give: the stage's canonical outputs, and its gradients unless it is forward."""
 
-    outputs: Tensors = ()
+    outputs: Tensors
     gradients: tuple[Gradient, ...] = ()
 
 
@@ -51,11 +52,11 @@ class Expected:
 class Found:
     """The same of a variant; a gradient is None where autograd found no way to its tensor.
 
-    `as_returned` are the outputs as `call` left them.
+    `as_returned` are the outputs as `call` left them, in a backward the forward's that ran before.
     """
 
-    as_returned: Any = ()
-    outputs: Tensors = ()
+    as_returned: Any
+    outputs: Tensors
     gradients: tuple[torch.Tensor | None, ...] = ()
 
 
@@ -82,7 +83,7 @@ class Directed(Protocol):
 def expect(direction: str, stage: str, shape: Shape, inputs: Inputs) -> Expected:
     """What is right, in float64."""
     return Expected(
-        outputs=() if direction == BACKWARD else reference(stage, shape, inputs),
+        outputs=reference(stage, shape, inputs),
         gradients=() if direction == FORWARD else reference_gradients(stage, shape, inputs),
     )
 
@@ -223,17 +224,22 @@ class Backward(Step):
 
     def __init__(self, of: Trainable, inputs: Inputs) -> None:
         super().__init__(of, inputs)
-        self._outputs: Tensors = ()
+        self._output: Any = None
+        self._ends: Tensors = ()
         self.before()
 
-    def __call__(self) -> Tensors:
-        """The gradients. The saved tensors stay, or every call would need a forward of its own, inside the span."""
-        return torch.autograd.grad(self._outputs, self._wanted, self._given, retain_graph=True)
+    def __call__(self) -> Any:
+        """The forward's output and the gradients, of which only these are computed here.
+
+        The saved tensors stay, or every call would need a forward of its own, inside the span.
+        """
+        return self._output, torch.autograd.grad(self._ends, self._wanted, self._given, retain_graph=True)
 
     def before(self) -> None:
         """The forward. The last one goes first: a captured graph must not meet nodes of another stream."""
-        self._outputs = ()
-        self._outputs = flat(self._forward())
+        self.release()
+        self._output = self._forward()
+        self._ends = flat(self._output)
 
     def renew(self) -> None:
         """The same as for a step, and the forward again."""
@@ -241,12 +247,8 @@ class Backward(Step):
         self.before()
 
     def release(self) -> None:
-        """Let go of what the forward saved."""
-        self._outputs = ()
-
-    def found(self, output: Any) -> Found:
-        """The gradients."""
-        return Found(gradients=self._canonical(output))
+        """Let go of the forward's output, and with it of what the forward saved."""
+        self._output, self._ends = None, ()
 
 
 def _empty_like(output: torch.Tensor) -> torch.Tensor:

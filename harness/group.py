@@ -22,7 +22,7 @@ from harness.sensors.nvml import NOTHING_READ
 from harness.timers import Unmeasurable
 from harness.tools import ContextLost, Tools
 from results.schema import Case, Outcome
-from variants.direction import FORWARD
+from variants.direction import BACKWARD, FORWARD
 from variants.inputs import Inputs, fresh_inputs, make_inputs
 
 if TYPE_CHECKING:
@@ -145,17 +145,24 @@ class GroupMeasurement:
     ) -> None:
         """Compare one call with the reference; the memory it gets is poisoned first."""
         self._restore()
+        if (
+            self._direction == BACKWARD
+        ):  # its forward runs when it is renewed, maybe where the last one left its output
+            directed.release()
+            self._poison()
         directed.renew()
-        shape = self._group.shape
-        poison(shape, self._tools.device, gradients=self._direction != FORWARD)
+        self._poison()
         found = directed.found(call())
-        for check in verification.checks(found, expected, shape, when):
+        for check in verification.checks(found, expected, self._group.shape, when):
             lane.checks.append(check)
             if not check.passed:
                 raise IncorrectOutput(verification.explain(check))
-        if found.outputs and (fault := form_fault(self._group.stage, found.as_returned, found.outputs)):
+        if fault := form_fault(self._group.stage, found.as_returned, found.outputs):
             raise IncorrectOutput(fault)
         directed.release()
+
+    def _poison(self) -> None:
+        poison(self._group.shape, self._tools.device, gradients=self._direction != FORWARD)
 
     def _refuse_changed_inputs(self) -> None:
         """Called after every step that runs a variant, so that the change is laid at the right door."""

@@ -119,9 +119,17 @@ By = Annotated[
     str | None,
     optional(
         "--by",
-        "Pivot the run: a table of variants by head_dim, n_head, d_model, n_layer, batch, seq_len, mask or dtype, with "
-        "each case's use of the tensor cores: useful / active / issued.",
+        "Pivot the run: a table of variants by head_dim, n_head, d_model, n_layer, batch, seq_len, mask or dtype.",
         "PROPERTY",
+    ),
+]
+Show = Annotated[
+    str | None,
+    optional(
+        "--show",
+        "What --by shows of each case: use (of the tensor cores: useful / active / issued) or time (of a call, ± half "
+        "its interval).  [default: use]",
+        "FIGURES",
     ),
 ]
 Peak = Annotated[
@@ -131,6 +139,14 @@ Peak = Annotated[
         "What --by holds useful rates against: datasheet, held (the same at the clock it ran at), burst or sustained "
         "(what a large matmul reached here).  [default: datasheet]",
         "PEAK",
+    ),
+]
+Across = Annotated[
+    Values,
+    optional(
+        "--across",
+        "Between runs: a difference to allow on purpose, as gpu or torch; may be repeated.",
+        "KEYS",
     ),
 ]
 Recorded = Annotated[

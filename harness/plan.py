@@ -48,6 +48,8 @@ class VariantFacts:
         """Why this variant is not measured at this shape in this direction, or None."""
         if self.missing:
             return Outcome.UNAVAILABLE, self.missing
+        if self.stage in STAGES and (why := STAGES[self.stage].idle(shape)):
+            return Outcome.UNSUPPORTED, why
         if direction != FORWARD and (why := self.why_forward_alone):
             return Outcome.UNSUPPORTED, f"has no backward: {why}"
         if shape.dtype == "tf32" and device == "cpu":

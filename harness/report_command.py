@@ -6,53 +6,57 @@ import sys
 from typing import TYPE_CHECKING
 
 from harness.damage import damage_told
-from harness.errors import UsageError, shown, unknown
+from harness.errors import UsageError, shown
 from harness.html_output import write_comparisons, write_run, write_session
+from harness.pivot_output import Pivoting, print_pivot
 from harness.verdict_output import at_most_one, print_session, side_label
 from results.paired import read_pairs
 from results.session import is_session
 from results.store import Run, StoreError, locate, read, read_each
-from results.tensor_use import DATASHEET, PEAKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+NOT_PIVOTED = Pivoting()
 
 
 def show(
     where: str,
     formats: Sequence[str],
     parquet: Path | None = None,
-    by: str | None = None,
-    peak: str | None = None,
+    pivoting: Pivoting = NOT_PIVOTED,
     html: Path | None = None,
+    across: Sequence[str] = (),
 ) -> None:
     """Print what is stored at `where`; `formats` holds at most one name of `reports.export.WRITERS`.
 
-    With `parquet` the run's frame goes into that file instead, with `html` its page. With `by` the run is pivoted
-    (`reports.pivot.BY`), useful rates held against `peak` (`results.tensor_use.PEAKS`, the datasheet's by default).
+    With `parquet` the run's frame goes into that file instead, with `html` its page. `across` is for `show_several`.
 
     Raises:
         UsageError: there is no such run, it cannot be read or has no such form, two formats were asked for, the
-            file cannot be written, a library for it is missing, or `by` or `peak` is unknown or one too many.
+            file cannot be written, a library for it is missing, or what is pivoted or `across` does not fit.
         HeadbenchError: what is stored cannot be shown.
     """
     wanted = [*formats, *(["parquet"] if parquet else []), *(["html"] if html else [])]
     form = at_most_one(wanted)
-    _check_pivot(by, peak, form)
+    if across:
+        keys = ",".join(across)
+        raise UsageError(f"--across {shown(keys)} is between runs: name another, or leave it out")
+    pivoting.check(form)
     try:
         folder = locate(where)
         stored = read_pairs(folder) if is_session(folder) else read(folder)
     except StoreError as error:
         raise UsageError(str(error)) from error
-    if by and not isinstance(stored, Run):
-        raise UsageError(f"--by {by} is a run's, not a session's: name its base or its head folder")
+    if pivoting.by and not isinstance(stored, Run):
+        raise UsageError(f"--by {pivoting.by} is a run's, not a session's: name its base or its head folder")
     if html:
         write_run(stored, html) if isinstance(stored, Run) else write_session(stored, html)
     elif not isinstance(stored, Run):
         print_session(stored, stored.comparisons(), wanted)
-    elif by:
-        _print_pivot(stored, by, peak or DATASHEET, form)
+    elif pivoting.by:
+        print_pivot(stored, pivoting, form)
     elif parquet:
         _write_parquet(stored, parquet)
     elif form:
@@ -65,11 +69,16 @@ def show(
         print_report(stored)
 
 
-def show_several(where: Sequence[str], others: Sequence[str], html: Path | None) -> None:
+def show_several(
+    where: Sequence[str], others: Sequence[str], html: Path | None, across: Sequence[str] = ()
+) -> None:
     """Write a page that holds each of the later runs against the first; `others` are the other options in use.
 
+    `across` names the keys in which they may differ, as for `compare`.
+
     Raises:
-        UsageError: a run cannot be read, the file cannot be written, `html` is missing, or not all there is.
+        UsageError: a run cannot be read, the file cannot be written, `html` is missing, a key is unknown, or another
+            option was given.
         HeadbenchError: what is stored cannot be shown.
     """
     if html is None:
@@ -80,15 +89,17 @@ def show_several(where: Sequence[str], others: Sequence[str], html: Path | None)
         raise UsageError(
             f"{len(where)} runs go to --html alone: leave --{' and --'.join(others)} out, or name one run"
         )
+    from harness.compare_command import check_across
     from results.unpaired import compare
 
+    check_across(across)
     try:
         base, *heads = (read_each(one) for one in where)
     except StoreError as error:
         raise UsageError(str(error)) from error
     labels = [side_label(*one) for one in zip(where, [base, *heads], strict=True)]
     found = [
-        compare(base, head, labels=(labels[0], name)) for head, name in zip(heads, labels[1:], strict=True)
+        compare(base, head, across, (labels[0], name)) for head, name in zip(heads, labels[1:], strict=True)
     ]
     write_comparisons(found, [run for side in (base, *heads) for run in side], html)
 
@@ -106,25 +117,6 @@ def print_report(run: Run) -> None:
         render(from_run(run), new_console())
 
 
-def _check_pivot(by: str | None, peak: str | None, form: str | None) -> None:
-    """Raises UsageError where --by and --peak do not go together with the rest."""
-    if peak is not None and by is None:
-        raise UsageError(f"--peak {shown(peak)} says what --by holds useful rates against: give --by, too")
-    if peak is not None and peak not in PEAKS:
-        raise unknown("--peak", peak, PEAKS)
-    if by is None:
-        return
-    from reports.pivot import BY
-
-    if by not in BY:
-        raise unknown("--by", by, BY)
-    if form not in (None, "markdown"):
-        column = "causal" if by == "mask" else by
-        raise UsageError(
-            f"--by {by} goes to the terminal or --markdown: --{form} has a row per case, its {column} with it"
-        )
-
-
 def recorded(where: str) -> Run:
     """The run that `--from` names.
 
@@ -138,18 +130,6 @@ def recorded(where: str) -> Run:
         return read(folder)
     except StoreError as error:
         raise UsageError(str(error)) from error
-
-
-def _print_pivot(run: Run, by: str, peak: str, form: str | None) -> None:
-    from reports import pivot, pivot_markdown, pivot_terminal
-    from reports.terminal import new_console
-
-    with damage_told(run):
-        pivoted = pivot.from_run(run, by, peak)
-        if form:
-            sys.stdout.write(pivot_markdown.to_markdown(pivoted))
-        else:
-            pivot_terminal.render(pivoted, new_console())
 
 
 def _write_parquet(run: Run, path: Path) -> None:

@@ -81,7 +81,11 @@ def _paired(variant: Variant, linked: Variant) -> list[tuple[torch.Tensor, torch
 
 
 def held(variant: Variant) -> Iterator[torch.Tensor]:
-    """Every tensor that can be reached from the variant's attributes, once, in a stable order."""
+    """Every tensor that can be reached from the variant's attributes, once, in a stable order.
+
+    What is hidden elsewhere, as in a closure, has no gradient: `verification.compare_gradients` says that, and where
+    it is looked for (`FOUND_IN`).
+    """
     seen: set[int] = set()
     waiting: list[object] = [variant]
     while waiting:

@@ -52,6 +52,9 @@ Roundings average out over a tensor, a wrong factor does not: in bf16 2 % of dQ 
 whose operands are cut off rather than rounded, is systematically off by 0.4 % after a sublayer's six matmuls.
 """
 
+FOUND_IN = "attributes, or in lists, tuples, dicts, dataclasses and modules there"
+"""Where `trainable.held` looks for what a variant made of the weights, in words."""
+
 # A block's outputs, references and differences in float64 stay below 64 MB.
 _BLOCK_ELEMENTS = 2**21
 
@@ -67,11 +70,19 @@ def limits(dtype: str, n_layer: int = 1) -> tuple[float, float]:
 
 
 def checks(found: Found, expected: Expected, shape: Shape, when: str) -> Iterator[Verification]:
-    """One for the outputs, one for the gradients, as far as these are expected."""
-    if expected.outputs:
-        yield compare(found.outputs, expected.outputs, shape.dtype, when, shape.n_layer)
+    """One for the outputs, and one for the gradients where these are expected."""
+    outputs = compare(found.outputs, expected.outputs, shape.dtype, when, shape.n_layer)
+    yield _of_the_forward(outputs) if expected.gradients else outputs
     if expected.gradients:
         yield compare_gradients(found.gradients, expected.gradients, shape.dtype, when, shape.n_layer)
+
+
+def _of_the_forward(check: Verification) -> Verification:
+    """The check of outputs, told from that of the gradients where it failed."""
+    if check.passed:
+        return check
+    where = "in its forward's output"
+    return replace(check, reason=f"{where}: {check.reason}" if check.reason else where)
 
 
 @torch.inference_mode()
@@ -120,7 +131,7 @@ def compare_gradients(
         missing = [right.name for own, right in zip(gradients, reference, strict=True) if own is None]
         reason = (
             f"gives no {', '.join(missing)}: autograd must find the way through `call`, and through `prepare` to "
-            f"what it keeps in attributes"
+            f"what it keeps in {FOUND_IN}; a closure or another object hides it"
         )
         return Verification(when, None, limit, None, row_limit, passed=False, reason=reason)
     scales = tuple(right.row_scale for right in reference)

@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.messages import first_line
+
 FOLDER = Path(__file__).parent
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90a")
 """What the kernels here are written for: A100, RTX 4090, H100 and H200."""
@@ -127,7 +129,9 @@ def nvrtc_version() -> tuple[int, int]:
 
         major, minor = nvrtc.getVersion()
     except Exception as error:  # a missing library shows as ImportError, RuntimeError or CuPy's own types
-        raise CompilerMissing(f"NVRTC cannot be used ({_first_line(error)}): {_INSTALL}") from error
+        # CUDA's finder repeats itself for every name that it tried.
+        said = first_line(error).partition(": No such file")[0]
+        raise CompilerMissing(f"NVRTC cannot be used ({said}): {_INSTALL}") from error
     return int(major), int(minor)
 
 
@@ -159,9 +163,3 @@ def _write(file: Path, content: bytes) -> None:
     with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as partial:
         partial.write(content)
     Path(partial.name).replace(file)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    # CUDA's finder repeats itself for every name that it tried
-    return lines[0].partition(": No such file")[0] if lines else type(error).__name__

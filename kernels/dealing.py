@@ -1,9 +1,13 @@
-"""How a persistent grid's blocks get their tiles: dealt to and fro, as many heads at once as even the work out best.
+"""How a persistent grid's blocks get their tiles: so many at once, and in such rounds, that all get the same.
 
-The tiles of some heads are neighbours, those with the most work first, so that K and V are read from the L2 cache.
-Tiles differ under a causal mask, and where the last one of a head has fewer rows. Whether each block gets its share
-hangs on how many heads are taken at once: the wrong number gives one block half as much again as the mean, and a grid
-is as slow as its slowest block.
+The tiles of some heads are neighbours, those with the most work first, so that K and V are read from the L2 cache. In
+each round every block gets one tile. Tiles differ under a causal mask, and where the last one of a head has fewer rows.
+Whether each block gets its share hangs on how many heads are taken at once and on how rounds are dealt: the wrong way
+gives one block half as much again as the mean, and a grid is as slow as its slowest block.
+
+A round is dealt in the order of its tiles, from any of them on, forward or backward. To and fro is tried first; where
+that is uneven, one round after the other is shifted until no shift helps. A queue (each next tile to the block that is
+free first) would be no more even, and needs a table of all tiles, or a counter in memory.
 """
 
 from __future__ import annotations
@@ -13,7 +17,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
+ROUNDS = 40
+"""Of which a deal says how they are dealt. So many tiles a block even out whatever is done."""
 _EASY_BYTES = 16 * 2**20
 """K and V of heads that are computed at once and stay in an L2 cache of 50 MB, beside Q and O that pass through."""
 _MOST_BYTES = 2 * _EASY_BYTES
@@ -24,57 +31,86 @@ _STARTING = 1.5
 _FIXED_SHARE = 0.25
 """Guessed: what a tile costs whose block has hardly a row, as a share of a whole one's: one consumer waits alone."""
 _CONSUMER_ROWS = 64
-_MANY_ROUNDS = 40
-"""So many tiles a block even out whatever is done."""
 _MOST_TRIED = 128
+_EVEN_ENOUGH = 1.01
+"""A deal to and fro that takes no longer than so many times the mean is left as it is."""
+_MOST_SHIFTED = 8
+"""Deals, the best ones to and fro, whose rounds are then shifted: some 3 ms each for 2,300 tiles, once for a shape."""
+_MOST_SWEEPS = 6
+"""Times that all rounds are gone through; three nearly always do."""
+_SQUARES_WEIGHT = 1e-3
+_BOX_COLUMNS = 64
+_SHIFTED = {True: 0.03, False: 0.045}
+"""What a shifted deal costs besides, as a share, by whether a row of a head fits one box: measured on an H200. Blocks
+whose first tiles are short run ahead of the others, and more of K and V is wanted at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """How many heads are taken at once, and what the block with the most work then gets, in tiles of keys."""
+    """How many heads are taken at once, and what the block with the most work then gets, in tiles of keys.
+
+    `shifts` says how each round is dealt. From 0 on: the first block gets the round's tile `shift`, the next block the
+    next tile. Negative: the first gets tile `~shift`, the next the one before. After the last tile comes the first, and
+    after `ROUNDS` rounds the first shift.
+    """
 
     heads: int
     slowest: float
+    shifts: tuple[int, ...]
 
 
 @functools.lru_cache(1024)
 def deal(
     batch_heads: int, seq_len: int, head_dim: int, causal: bool, rows: int, keys: int, blocks: int
 ) -> Deal:
-    """The best deal for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
+    """The best deal found for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
+    to_and_fro = ROUNDS // 2 * (0, -blocks)
     head_bytes = max(1, 2 * 2 * seq_len * head_dim)
     easy = max(1, min(batch_heads, _EASY_BYTES // head_bytes))
-    if batch_heads * math.ceil(seq_len / rows) > _MANY_ROUNDS * blocks:
-        return Deal(easy, float(row_costs(seq_len, causal, rows, keys).sum()) * batch_heads / blocks)
-    if not batch_heads * seq_len:
-        return Deal(easy, 0.0)
+    cost = row_costs(seq_len, causal, rows, keys)
+    tiles, mean = batch_heads * len(cost), batch_heads * float(cost.sum()) / blocks
+    if not tiles or tiles > ROUNDS * blocks:
+        return Deal(easy, mean, to_and_fro)
 
     def duration(found: Deal) -> float:
         crowded = max(0.0, found.heads * head_bytes / _EASY_BYTES - 1) * _CROWDED
-        return (1 + crowded) * found.slowest
+        shifted = _SHIFTED[head_dim <= _BOX_COLUMNS] if found.shifts != to_and_fro else 0.0
+        return (1 + crowded + shifted) * found.slowest
+
+    def dealt(heads: int) -> Deal:
+        share = shares(in_rounds(cost, batch_heads, blocks, heads), to_and_fro)
+        return Deal(heads, float(share.max()), to_and_fro)
 
     most = max(1, min(batch_heads, _MOST_BYTES // head_bytes))
-    tried = range(most, easy // 4, -math.ceil(most / _MOST_TRIED))
-    deals = (Deal(n, slowest(batch_heads, seq_len, causal, rows, keys, blocks, n)) for n in tried)
-    return min(deals, key=duration)
+    deals = sorted(map(dealt, range(most, easy // 4, -math.ceil(most / _MOST_TRIED))), key=duration)
+    if tiles <= blocks or duration(deals[0]) <= _EVEN_ENOUGH * mean:
+        return deals[0]
+    best = deals[:_MOST_SHIFTED]
+    shifted = (_shift(found, in_rounds(cost, batch_heads, blocks, found.heads)) for found in best)
+    return min(best[0], *shifted, key=duration)  # of equals the first: not shifted in vain
 
 
-def slowest(
-    batch_heads: int, seq_len: int, causal: bool, rows: int, keys: int, blocks: int, heads: int
-) -> float:
-    """What the block with the most work gets, in tiles of keys, with `heads` heads taken at once.
+def in_rounds(cost: np.ndarray, batch_heads: int, blocks: int, heads: int) -> np.ndarray:
+    """What tiles cost in the order they are dealt, [rounds, blocks], `heads` heads' tiles being neighbours.
 
-    There must be work: `batch_heads` and `seq_len` are at least 1.
+    `cost` is that of each tile of a head. The last round is filled up with tiles of no cost.
     """
-    cost = row_costs(seq_len, causal, rows, keys)
     row_tiles = len(cost)
     tile = np.arange(batch_heads * row_tiles)
     before = tile // (heads * row_tiles) * heads
     among = np.minimum(heads, batch_heads - before)
-    of_row = cost[(tile - before * row_tiles) // among]
-    turn, place = np.divmod(tile, blocks)
-    block = np.where(turn % 2 == 0, place, blocks - 1 - place)
-    return float(np.bincount(block, weights=of_row).max())
+    rounds = np.zeros((math.ceil(len(tile) / blocks), blocks))
+    rounds.flat[: len(tile)] = cost[(tile - before * row_tiles) // among]
+    return rounds
+
+
+def shares(rounds: np.ndarray, shifts: tuple[int, ...]) -> np.ndarray:
+    """What each block gets of `in_rounds` dealt by `shifts`, of which there is one for each round, or more."""
+    blocks = rounds.shape[1]
+    shift = np.array(shifts[: len(rounds)])[:, None]
+    place = np.where(shift < 0, ~shift - np.arange(blocks), shift + np.arange(blocks)) % blocks
+    share: np.ndarray = np.take_along_axis(rounds, place, axis=1).sum(axis=0)
+    return share
 
 
 def row_costs(seq_len: int, causal: bool, rows: int, keys: int) -> np.ndarray:
@@ -89,3 +125,24 @@ def row_costs(seq_len: int, causal: bool, rows: int, keys: int) -> np.ndarray:
     last_key = first_row + own - 1 if causal else np.full_like(own, seq_len - 1)
     consumers = np.ceil(own / _CONSUMER_ROWS) / (rows // _CONSUMER_ROWS)
     return (_STARTING + last_key // keys + 1) * (_FIXED_SHARE + (1 - _FIXED_SHARE) * consumers)
+
+
+def _shift(found: Deal, rounds: np.ndarray) -> Deal:
+    """The deal with one of its `rounds` after the other shifted to where the slowest block gets least."""
+    blocks = rounds.shape[1]
+    shifts, share = list(found.shifts), shares(rounds, found.shifts)
+    both_ways = np.stack([rounds, rounds[:, ::-1]], axis=1)
+    # [rounds, 2, blocks, blocks]: what each block gets by each of the shifts 0 to blocks - 1 and -blocks to -1.
+    every = sliding_window_view(np.concatenate([both_ways, both_ways[..., :-1]], axis=-1), blocks, axis=-1)
+    weight = _SQUARES_WEIGHT / max(1.0, float(share.sum()))
+    for _ in range(_MOST_SWEEPS):
+        before = share.max()
+        for i, by_shift in enumerate(every):
+            rest = share - by_shift[int(shifts[i] < 0), shifts[i] % blocks]
+            # Of about equal maxima, the least sum of squares.
+            score = (by_shift + rest).max(axis=-1) + by_shift @ rest * weight
+            back, at = divmod(int(score.argmin()), blocks)
+            shifts[i], share = at - back * blocks, rest + by_shift[back, at]
+        if share.max() >= before:
+            break
+    return Deal(found.heads, float(share.max()), tuple(shifts))

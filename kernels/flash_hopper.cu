@@ -28,9 +28,11 @@
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
 // Order of tiles: those of some heads together, so that K and V stay in L2, those with the most work first (a full mask leaves
-// the incomplete ones for the end), dealt out to and fro.
+// the incomplete ones for the end), dealt out in rounds, a tile to each block. Where a round begins and which way it goes is
+// worked out on the host (dealing.py), so that all blocks get about the same.
 
 #include "hopper.cuh"
+#include "early_launch.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
 // one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders.
@@ -57,6 +59,7 @@
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX)
 #define NOTES 256                           // words, a bit for each tile that a block does
+#define SHIFTS 40                           // rounds of which the host says how they are dealt; then it is as before
 #define MINUS_INFINITY __int_as_float(0xff800000)
 // The powers of two between which a row's sum of exponentials is trusted. No P of such a row is above them: none overflows
 // fp16, and in bf16 no P · V overflows float32 while |V| is below 2^67.
@@ -75,6 +78,7 @@ struct Problem {
     int group;              // heads whose tiles are neighbours
     int causal;
     float scale;            // times log2(e): scores are exponents of two here
+    int shifts[SHIFTS];     // of each round: see `dealt`
 };
 
 typedef float Scores[KEY_TILES][4];
@@ -100,10 +104,14 @@ __device__ __forceinline__ Work work_of(const Problem& problem, int tile, int ro
     return {of_all, first_row, (problem.causal ? last_row : problem.seq_len - 1) / KEYS, round};
 }
 
-// The tile that this block does in a round: dealt to and fro, so that who got the longest gets the shortest next.
-__device__ __forceinline__ int dealt(int round)
+// The tile that this block does in a round: each block takes one, in order from that of block 0 on, or backward, and after the
+// last tile of the round comes its first. Block 0 takes the round's tile `shift`, or ~shift if it goes backward.
+__device__ __forceinline__ int dealt(const Problem& problem, int round)
 {
-    return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    const int blocks = gridDim.x, block = blockIdx.x;
+    const int shift = problem.shifts[round % SHIFTS];
+    const int place = shift < 0 ? ~shift - block : shift + block;
+    return round * blocks + place + (place < 0 ? blocks : place < blocks ? 0 : -blocks);
 }
 
 // A ring of stages: which one is next, and whether the ring was gone round an odd number of times. That is the parity of the
@@ -646,8 +654,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
 {
     extern __shared__ char shared[];
     const Layout at(shared_address(shared));
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
+        prefetch(problem.q), prefetch(problem.k), prefetch(problem.v), prefetch(problem.out);
         at.init_barriers();
+    }
     for (int i = threadIdx.x; i < NOTES; i += THREADS)
         shared_store(at.notes + 4 * i, 0);
     __syncthreads();
@@ -655,14 +665,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
     if (threadIdx.x < 128) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
+            await_kernels_before();     // for the consumers, too: they wait for what is fetched from here on
             Producer producer{problem, at};
 #pragma unroll 1
-            for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
+            for (int round = 0, tile; (tile = dealt(problem, round)) < tiles; ++round)
                 producer.fetch(work_of(problem, tile, round));
+            let_next_kernel_begin();    // not sooner: its blocks would crowd on the SMs that are done first
             producer.announce({0, 0, -1, 0});
             barrier_wait(at.first_pass, 0);
 #pragma unroll 1
-            for (int round = 0, tile; (tile = dealt(round)) < tiles; ++round)
+            for (int round = 0, tile; (tile = dealt(problem, round)) < tiles; ++round)
                 if (at.noted(round))
                     producer.fetch(work_of(problem, tile, round));
             producer.announce({0, 0, -1, 0});

@@ -13,7 +13,7 @@ import torch
 
 from kernels import fused
 from kernels.compiler import FOLDER, Build, KernelError
-from kernels.dealing import Deal, deal
+from kernels.dealing import ROUNDS, Deal, deal
 from kernels.tensor_map import heads_map
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ ACTOR = "flash_hopper"
 
 _BOX_COLUMNS = 64
 _BOX_ROW_BYTES = 128
-_FORMAT = struct.Struct("512sq24sq28s60x")
-"""`struct Problem`: maps of q, k, v and out; out's address and strides; lse's address; numbers; 64-byte aligned."""
+_SHIFTS = struct.Struct(f"{ROUNDS}i")
+_FORMAT = struct.Struct(f"512sq24sq28s{_SHIFTS.size}s28x")
+"""`struct Problem`: four maps; address and strides of out; address of lse; numbers; shifts; 64-byte aligned."""
 _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
 """Kept of one layout, by its four addresses."""
@@ -150,13 +151,13 @@ def _plan(layout: fused.Layout, tile: Tile | None) -> fused.Launch:
     tile = tile or tile_for(head_dim, batch_heads, seq_len, layout.causal, sm_count)
     grid, dealt = _dealt(tile, batch_heads, seq_len, head_dim, layout.causal, sm_count)
     numbers = layout.numbers(math.ceil(seq_len / tile.rows), dealt.heads)
-    of_out = layout.packed_strides()[3]
+    shifts, of_out = _SHIFTS.pack(*dealt.shifts), layout.packed_strides()[3]
     # Encoding takes longer than the rest of a launch, and a model's tensors come back to the same addresses.
     maps = functools.lru_cache(_MOST_MAPS)(functools.partial(_maps, layout, tile.keys))
 
     def problem(q: int, k: int, v: int, out: int, lse: int) -> Array[c_char]:
         packed = _Problem()
-        _FORMAT.pack_into(packed, 0, maps(q, k, v, out), out, of_out, lse, numbers)
+        _FORMAT.pack_into(packed, 0, maps(q, k, v, out), out, of_out, lse, numbers, shifts)
         return packed
 
     build = tile.build(head_dim, layout.dtype)

@@ -29,6 +29,7 @@
 // at a time, few enough that their K and V stay in L2.
 
 #include "mma.cuh"
+#include "early_launch.cuh"
 
 // HEAD_DIM a multiple of 8; KEYS a multiple of 16 · M_TILES; WARPS, M_TILES, BLOCKS_PER_SM as tuned by the host.
 #define ROWS (16 * M_TILES * WARPS)
@@ -301,6 +302,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) flash_porta
     const char* v = problem.v.data + batch * problem.v.batch + of_batch * problem.v.head;
     const char* q = problem.q.data + batch * problem.q.batch + of_batch * problem.q.head + block_row * problem.q.row;
 
+    await_kernels_before();
     copy_rows<ROWS>(staged, q, problem.q.row, seq_len - block_row);
     commit_copies();
     copy_rows<KEYS>(keys, k + (long long)last_tile * KEYS * problem.k.row, problem.k.row, seq_len - last_tile * KEYS);
@@ -336,6 +338,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) flash_porta
                 visible[m][half] = last_key(warp_row + 16 * m + 8 * half + lane.g) - tile * KEYS;
         state.with_maximum(keys + stage, visible, problem.scale, lane);
     }
+    let_next_kernel_begin();    // not sooner: its blocks would crowd on the SMs that are done first
     wait_for_copies<0>();
     __syncthreads();
     if (first_tile >= 0)

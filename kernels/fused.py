@@ -197,13 +197,13 @@ def index_of(device: torch.device) -> int:
 
 
 def kernel(actor: str, build: Build, shared_bytes: int, device: int) -> loader.Kernel:
-    """The build's kernel `actor` on a device.
+    """The build's kernel `actor` on a device; it awaits the kernels before it itself.
 
     Raises:
         KernelError: it cannot be compiled or used here.
     """
     with torch.cuda.device(device):
-        return loader.kernel(build.file, actor, *build.defines, shared_bytes=shared_bytes)
+        return loader.kernel(build.file, actor, *build.defines, shared_bytes=shared_bytes, early=True)
 
 
 def _check_lse(actor: str, lse: torch.Tensor | None, q: torch.Tensor) -> None:

@@ -81,6 +81,12 @@ __device__ __forceinline__ void shared_load(unsigned address, int& a, int& b, in
     asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(address) : "memory");
 }
 
+// For the first copy not to wait for its map.
+__device__ __forceinline__ void prefetch(const TensorMap& map)
+{
+    asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
+}
+
 // A box of a tensor [batch, head, row, column] into shared memory; what lies outside the tensor arrives as zeros.
 __device__ __forceinline__ void fetch_box(
     unsigned to, const TensorMap& map, int column, int row, int head, int batch, unsigned barrier)

@@ -16,6 +16,8 @@
 //
 // The floor is a plain copy of as many bytes: each is read once and written once.
 
+#include "early_launch.cuh"
+
 #ifndef VECTOR_BYTES
 #define VECTOR_BYTES 16
 #endif
@@ -48,6 +50,8 @@ struct Problem {
 
 extern "C" __global__ void __launch_bounds__(THREADS) relayout(const __grid_constant__ Problem problem)
 {
+    await_kernels_before();
+    let_next_kernel_begin();
     const unsigned slice = blockIdx.x / problem.blocks_per_sequence;
     const unsigned item = blockIdx.x % problem.blocks_per_sequence * THREADS + threadIdx.x;
     const unsigned pieces = problem.heads * problem.chunks;   // of one token

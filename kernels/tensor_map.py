@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 
 import torch
 
+from kernels import cuda_driver
 from kernels.compiler import KernelError
 
 BYTES = 128
@@ -32,7 +32,7 @@ def heads_map(
     Raises:
         KernelError: the driver refuses it, as it does an expanded dimension's stride of 0, or there is no driver.
     """
-    _make_context_current()
+    cuda_driver.make_context_current()
     sizes, strides, box = shape[::-1], byte_strides[::-1], (box_columns, box_rows, 1, 1)
     storage = ctypes.create_string_buffer(BYTES + _ALIGNMENT)
     start = -ctypes.addressof(storage) % _ALIGNMENT
@@ -41,7 +41,7 @@ def heads_map(
         stride if size > 1 else sizes[0] * dtype.itemsize
         for size, stride in zip(sizes[1:], strides, strict=True)
     ]
-    status = _driver().cuTensorMapEncodeTiled(
+    status = cuda_driver.library().cuTensorMapEncodeTiled(
         ctypes.c_void_p(ctypes.addressof(storage) + start),
         _DATA_TYPES[dtype],
         len(sizes),
@@ -57,22 +57,7 @@ def heads_map(
     )
     if status:
         raise KernelError(
-            f"{actor}: the driver makes no tensor map (error {status}) of sizes {list(sizes)}, byte strides "
-            f"{list(strides)} and boxes {list(box)}: a contiguous copy would do"
+            f"{actor}: the driver makes no tensor map ({cuda_driver.name_of(status)}) of sizes {list(sizes)}, "
+            f"byte strides {list(strides)} and boxes {list(box)}: a contiguous copy would do"
         )
     return storage.raw[start : start + BYTES]
-
-
-def _make_context_current() -> None:
-    """The driver encodes for the thread's context, and a thread that has not used the GPU yet has none."""
-    from cupy.cuda import runtime
-
-    runtime.setDevice(torch.cuda.current_device())
-
-
-@functools.cache
-def _driver() -> ctypes.CDLL:
-    try:
-        return ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        raise KernelError(f"tensor maps need NVIDIA's driver, which cannot be loaded: {error}") from error

@@ -27,6 +27,7 @@ MODE_MEANINGS = {
 }
 
 ACTIVE_MEANING = "active: share of cycles with a tensor pipe busy"
+INTERVAL_MEANING = "±: half the 95 % interval over replicates"
 COPY_MEANING = "copy: share of a plain copy's bandwidth on this GPU, of 8 × L2"
 ISSUED_MEANING = "issued: FLOPs that the tensor cores executed ÷ the algorithm's"
 
@@ -66,7 +67,7 @@ def legend(report: Report) -> list[str]:
         (any(row.level for row in rows), f"{LEVEL_MARK} level with it: intervals overlap"),
         (any(row.implausible for row in report.rows), f"{IMPLAUSIBLE_MARK} implausibly fast, not ranked"),
         *((mode in modes, meaning) for mode, meaning in MODE_MEANINGS.items()),
-        (any(row.time and row.time.high_s for row in rows), "±: half the 95 % interval over replicates"),
+        (any(row.time and row.time.high_s for row in rows), INTERVAL_MEANING),
         (any(row.peak_fraction for row in rows), f"peak: share of the device's peak rate{_of_memory(rows)}"),
         (
             any(row.record.moves_only and use.burst_fraction for row, use in zip(rows, uses, strict=True)),

@@ -1,4 +1,4 @@
-"""A run pivoted: variants against the values of one property, with three figures of tensor-core use in each cell.
+"""A run pivoted: variants against the values of one property, with the figures of one case in each cell.
 
 A table holds what differs in nothing else. The sizes of heads hang together (d_model = n_head × head_dim): where one
 is swept, a second stays and the third follows, whichever way the run's plan has it.
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from reports import content
 from reports.columns import rate_per_s
 from reports.pivot_reasons import reasons_of
-from reports.pivot_sentences import sentences
 from reports.remarks import shared
 from results.schema import Outcome
 from results.tensor_use import TensorUse, tensor_use
@@ -22,6 +21,7 @@ from results.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from reports.pivot_cells import Cells
     from reports.remarks import Remark
     from results.ranking import Standing
     from results.run import Run
@@ -88,14 +88,14 @@ class PivotTable:
 
 @dataclass(frozen=True, slots=True)
 class Pivot:
-    """A run's tables by one property, useful rates held against `peak`, one of `results.tensor_use.PEAKS`.
+    """A run's tables by one property, each cell with the figures that `cells` makes of it.
 
     `reasons` hold for every case of every table; `left_out` says what had no second value to stand beside.
     """
 
     report: content.Report
     by: str
-    peak: str
+    cells: Cells
     tables: tuple[PivotTable, ...]
     reasons: tuple[Remark, ...] = ()
     left_out: str | None = None
@@ -113,19 +113,19 @@ class _Family:
         return tuple(sorted(found)) if all(isinstance(one, int) for one in found) else tuple(found)
 
 
-def from_run(run: Run, by: str, peak: str) -> Pivot:
-    """The run's cases by one of `BY`, useful rates against one of `results.tensor_use.PEAKS`."""
+def from_run(run: Run, by: str, cells: Cells) -> Pivot:
+    """The run's cases by one of `BY`, with these figures."""
     rows = run.standings()
     families = list(_families(rows, by))
     wide = [family for family in families if len(family.values(by)) > 1] or families
-    tables = [_table(family, by, peak) for family in wide]
+    tables = [_table(family, by, cells) for family in wide]
     everywhere = shared([table.reasons for table in tables])
     said = {(one.kind, one.text) for one in everywhere}
     lone = len(families) - len(wide)
     return Pivot(
         report=content.from_run(run),
         by=by,
-        peak=peak,
+        cells=cells,
         tables=tuple(
             replace(table, reasons=tuple(r for r in table.reasons if (r.kind, r.text) not in said))
             for table in tables
@@ -158,14 +158,14 @@ def _alike(rows: Iterable[Standing], by: str, stays: str | None) -> list[_Family
     return list(found.values())
 
 
-def _table(family: _Family, by: str, peak: str) -> PivotTable:
+def _table(family: _Family, by: str, shown: Cells) -> PivotTable:
     cells = {
         (row.record.case.variant, BY[by](row.record.case)): Cell(row, tensor_use(row)) for row in family.rows
     }
     tried = _variants(row for row in family.rows if row.outcome is None or not row.outcome.never_tried)
     whole = PivotTable(by, family.stays, family.values(by), _variants(family.rows), cells)
-    shown = replace(whole, variants=tried or whole.variants)
-    return replace(shown, sentences=tuple(sentences(shown)), reasons=reasons_of(whole, peak))
+    table = replace(whole, variants=tried or whole.variants)
+    return replace(table, sentences=tuple(shown.sentences(table)), reasons=reasons_of(whole, shown))
 
 
 def _variants(rows: Iterable[Standing]) -> tuple[str, ...]:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reports.pivot import Pivot, PivotTable
+    from reports.pivot_cells import Cells
 
 
 def to_markdown(pivot: Pivot, limit: int = LIMIT) -> str:
     """What ended how, what went wrong, every table with what it means; folded, how it was measured."""
     page = Page(limit, ELSEWHERE)
     opening(pivot.report, page, again(pivot))
-    tables = [Block(joined(_table(one, pivot.peak)), rows=len(one.cells)) for one in pivot.tables]
+    tables = [Block(joined(_table(one, pivot.cells)), rows=len(one.cells)) for one in pivot.tables]
     page.blocks(tables, "tables", "cases")
     page.most([f"- {remark_line(reason)}" for reason in pivot.reasons], 0, "reasons")
     page.say(escape(pivot.left_out or ""))
@@ -28,12 +29,12 @@ def to_markdown(pivot: Pivot, limit: int = LIMIT) -> str:
     return page.text
 
 
-def _table(of: PivotTable, peak: str) -> Iterator[str]:
-    yield f"#### {escape(' · '.join(title(of, peak)))}"
-    if drawn := sparklines(of, peak):
-        yield escape(sparkline_title(of, peak))
+def _table(of: PivotTable, cells: Cells) -> Iterator[str]:
+    yield f"#### {escape(' · '.join(title(of, cells)))}"
+    if drawn := sparklines(of, cells):
+        yield escape(sparkline_title(of, cells))
         yield bullets(f"{escape(variant)} {bars}" for variant, bars in drawn)
     fine = len(of.values) > FINE
-    yield table(values_down(of, peak, of.variants) if fine else variants_down(of, peak))
+    yield table(values_down(of, cells, of.variants) if fine else variants_down(of, cells))
     yield bullets(map(escape, of.sentences))
     yield bullets(map(remark_line, of.reasons))

@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from reports.remarks import IMPLAUSIBLE, Remark, absence, company
 from results.schema import Outcome
-from results.tensor_use import ACTIVE, GPM, NCU
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reports.pivot import Cell, PivotTable, Value
+    from reports.pivot_cells import Cells
 
 Place: TypeAlias = "tuple[str, Value]"
 """A variant, and the value it stands at."""
 
 
-def reasons_of(table: PivotTable, peak: str) -> tuple[Remark, ...]:
+def reasons_of(table: PivotTable, cells: Cells) -> tuple[Remark, ...]:
     """What went wrong first, then what is missing, then whence; universal is what holds for every ok case."""
     about: dict[tuple[str, str], list[Place]] = {}
     for place, cell in table.cells.items():
-        for said in (*_wrong(cell), *_missing(cell, peak), *_whence(cell, _sources(table))):
+        ok = cell.row.outcome is Outcome.OK  # without, the reason for all is told already
+        remarks = cells.remarks(cell, table) if ok else ()
+        for said in (*_wrong(cell), *remarks, *company(cell.row.record)):
             about.setdefault(said, []).append(place)
     return tuple(Remark(kind, text, *_whom(table, places)) for (kind, text), places in _joined(about).items())
 
@@ -31,31 +33,6 @@ def _wrong(cell: Cell) -> Iterator[tuple[str, str]]:
         yield absence(cell.row)[1:]
     if cell.row.implausible:
         yield IMPLAUSIBLE, cell.row.implausible
-
-
-def _missing(cell: Cell, peak: str) -> Iterator[tuple[str, str]]:
-    """The three figures of a cell; without an outcome the reason for all is told already."""
-    if cell.row.outcome is Outcome.OK:
-        for figure, name in (("useful", f"{peak}_fraction"), ("active", ACTIVE), ("issued", "issued_ratio")):
-            if name in cell.use.missing:
-                yield f"no {figure}", cell.use.missing[name]
-
-
-def _whence(cell: Cell, sources: set[str | None]) -> Iterator[tuple[str, str]]:
-    seen = cell.row.record.utilisation
-    if cell.use.tensor_active_source == GPM:
-        if NCU in sources:
-            yield "active by GPM", "over a window of the whole GPU; the others by Nsight Compute"
-        if seen and seen.fed_by == "eager":
-            yield (
-                "fed by eager calls",
-                "the GPU may have waited for launches, and counts as idle in active then",
-            )
-    yield from company(cell.row.record)
-
-
-def _sources(table: PivotTable) -> set[str | None]:
-    return {cell.use.tensor_active_source for cell in table.cells.values()}
 
 
 def _joined(about: dict[tuple[str, str], list[Place]]) -> dict[tuple[str, str], list[Place]]:

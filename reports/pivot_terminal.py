@@ -12,12 +12,12 @@ from reports.printer import Printer
 from reports.terminal import closing, head, print_grid, print_remarks
 from reports.terminal import legend as print_legend
 from reports.text import plain
-from results.tensor_use import DATASHEET
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from reports.pivot import Pivot, PivotTable
+    from reports.pivot_cells import Cells
 
 
 def render(pivot: Pivot, console: Console) -> None:
@@ -26,7 +26,7 @@ def render(pivot: Pivot, console: Console) -> None:
     head(pivot.report, out)
     print_legend(legend(pivot), out)
     for table in pivot.tables:
-        _table(table, pivot.peak, out)
+        _table(table, pivot.cells, out)
     if pivot.reasons or pivot.left_out:
         out.line()
     print_remarks(pivot.reasons, out)
@@ -37,14 +37,14 @@ def render(pivot: Pivot, console: Console) -> None:
 
 def again(pivot: Pivot) -> str:
     """The options that pivot the run this way."""
-    return f" --by {pivot.by}" + ("" if pivot.peak == DATASHEET else f" --peak {pivot.peak}")
+    return f" --by {pivot.by}{pivot.cells.options}"
 
 
-def _table(table: PivotTable, peak: str, out: Printer) -> None:
+def _table(table: PivotTable, cells: Cells, out: Printer) -> None:
     out.line()
-    out.packed(title(table, peak), "bold")
-    _sparklines(table, peak, out)
-    for number, grid in enumerate(fitting(table, peak, out.width)):
+    out.packed(title(table, cells), "bold")
+    _sparklines(table, cells, out)
+    for number, grid in enumerate(fitting(table, cells, out.width)):
         if number:
             out.line()
         print_grid(grid, fit([grid], out.width), out)
@@ -53,9 +53,9 @@ def _table(table: PivotTable, peak: str, out: Printer) -> None:
     print_remarks(table.reasons, out)
 
 
-def _sparklines(table: PivotTable, peak: str, out: Printer) -> None:
-    if drawn := sparklines(table, peak):
-        out.line(sparkline_title(table, peak), "dim")
+def _sparklines(table: PivotTable, cells: Cells, out: Printer) -> None:
+    if drawn := sparklines(table, cells):
+        out.line(sparkline_title(table, cells), "dim")
         names = [plain(variant) for variant, _ in drawn]
         widest = max(map(cell_len, names))
         for name, (_, bars) in zip(names, drawn, strict=True):

@@ -75,7 +75,7 @@ def remarks_of(rows: Sequence[Standing]) -> tuple[Remark, ...]:
     for row in ok:
         for said in (
             *_arrival(row.record),
-            *_times(row),
+            *times_told(row),
             *_floors(row.record),
             *_comparisons(row, mixed),
             *_sensors(row),
@@ -153,7 +153,8 @@ def _arrival(record: Record) -> Iterator[tuple[str, str]]:
         yield "arrives strided", "its activations are given as strided views of one buffer, arranged untimed"
 
 
-def _times(row: Standing) -> Iterator[tuple[str, str]]:
+def times_told(row: Standing) -> Iterator[tuple[str, str]]:
+    """Which times of an ok case are missing or of fewer replicates, and what others were measured under."""
     record, planned = row.record, row.manifest.replicates
     if record.replicates < planned:
         no_interval = ", no interval" if record.replicates == 1 else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from kernels.messages import first_line
 from variants.inputs import ask_backward
 from variants.variant import Unsupported
 
@@ -39,10 +40,5 @@ def compiled(function: Callable[..., Any], *example: Any) -> Callable[..., Any]:
     try:
         ask_backward(call(*example), example)
     except TorchDynamoException as error:
-        raise Unsupported(f"torch.compile fails: {_first_line(error)}") from error
+        raise Unsupported(f"torch.compile fails: {first_line(error)}") from error
     return call
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return " ".join(lines[0].split()) if lines else type(error).__name__

@@ -44,6 +44,12 @@ class Stage:
     gradients: tuple[str, ...] = ()
     saves: bool = True
 
+    def idle(self, shape: Shape) -> str | None:
+        """Why there is nothing for this stage to do at this shape, or None."""
+        if self.contiguous and shape.tokens == 1:
+            return "of a single token every head is contiguous as it arrives: nothing is to be moved"
+        return None
+
     def useful_flops(self, shape: Shape, direction: str = FORWARD) -> int:
         """The algorithm's FLOPs in this direction."""
         return USEFUL[direction] * self.flops(shape)

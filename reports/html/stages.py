@@ -20,13 +20,13 @@ from reports.html.charts.samples import samples_chart
 from reports.html.charts.speedups import speedups_chart
 from reports.html.figures import follow
 from reports.html.markup import element, listed
+from reports.pivot_cells import Use
 from reports.series.calls import call_parts
 from reports.series.rates import rate_charts
 from reports.series.roofline import rooflines
 from reports.series.samples import strips
 from reports.series.speedups import speedups
 from reports.text import plain
-from results.tensor_use import DATASHEET
 
 if TYPE_CHECKING:
     import xml.etree.ElementTree as ET
@@ -91,7 +91,7 @@ class _Series:
         self.calls = call_parts(report)
         self.rooflines = rooflines(report)
         self.strips = strips(report, run)
-        self.heads = [one for one in pivot.from_run(run, "head_dim", DATASHEET).tables if len(one.values) > 1]
+        self.heads = [one for one in pivot.from_run(run, "head_dim", Use()).tables if len(one.values) > 1]
 
     def figures(self, page: Page, stage: Stage, names: Sequence[str]) -> Iterator[ET.Element | None]:
         """The stage's charts, the answer's first; each is None where the run lacks what it shows."""

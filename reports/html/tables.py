@@ -80,16 +80,23 @@ def _row(row: T, of: Table[T], filters: Sequence[Filter[T]]) -> ET.Element:
     cells = []
     for place, one in enumerate(of.columns):
         by = one.by(row) if one.by else None
-        side = None if one.column.left else "number"
+        kind = _kind(one.column)
         tag, scope = ("th", "row") if place == 0 else ("td", None)
         sorts = None if by is None else f"{by:.9g}"
-        cells.append(element(tag, one.column.cell(row).strip(), class_=side, scope=scope, data_by=sorts))
+        cells.append(element(tag, one.column.cell(row).strip(), class_=kind, scope=scope, data_by=sorts))
     made = element("tr", *cells, class_=of.emphasis(row) or None)
     for choice in filters:
         made.set(f"data-{choice.name}", plain(choice.value(row)))
     if of.search:
         made.set("data-search", plain(of.search(row)).lower())
     return made
+
+
+def _kind(column: Column[T]) -> str | None:
+    """Numbers stand to the right; a column that may be folded holds sentences, which wrap."""
+    if not column.left:
+        return "number"
+    return None if column.least is None else "prose"
 
 
 def _choice(key: str, one: Filter[T], rows: Sequence[T]) -> ET.Element:

@@ -104,10 +104,10 @@ def missing_table(report: Report) -> Table[Standing] | None:
         columns=(
             Sorted(Column("variant", lambda row: plain(row.variant), left=True)),
             Sorted(Column("outcome", _outcome, left=True)),
-            Sorted(Column("reason", _reason, left=True)),
+            Sorted(Column("reason", _reason, left=True, least=36)),
             Sorted(Column("stage", lambda row: plain(row.record.case.stage), left=True)),
             Sorted(Column("direction", lambda row: plain(row.record.case.direction), left=True)),
-            Sorted(Column("shape", lambda row: shape(row.record.case), left=True)),
+            Sorted(Column("shape", lambda row: shape(row.record.case), left=True, least=36)),
         ),
         rows=rows,
         filters=(

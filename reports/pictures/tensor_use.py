@@ -10,9 +10,9 @@ from reports import pivot, units
 from reports.machine import machine
 from reports.pictures.bars import panels
 from reports.pictures.picture import BLUE, GREEN, VERMILION, Picture, titled
+from reports.pivot_cells import Use
 from reports.pivot_grids import FINE, title
 from reports.text import plain
-from results.tensor_use import DATASHEET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ COLOURS = (GREEN, BLUE, VERMILION)
 
 def tensor_use_picture(run: Run) -> Picture | str:
     """Of the first attention table that has all three figures at several head_dims; else why there is none."""
-    pivoted = pivot.from_run(run, "head_dim", DATASHEET)
+    pivoted = pivot.from_run(run, "head_dim", Use())
     tables = [(table, _known(table)) for table in pivoted.tables if table.case.stage == STAGE]
     table, shown = next(
         ((table, shown) for table, shown in tables if shown and 1 < len(table.values) <= FINE), (None, [])
@@ -46,7 +46,7 @@ def tensor_use_picture(run: Run) -> Picture | str:
     if table is None:
         return f"no {STAGE} at 2 to {FINE} head_dims with counters of what was issued (--counters ncu)"
     rows = [row for variants in shown for row in _rows(table, variants)]
-    below = [*title(table, DATASHEET), machine(run.manifest.environment)[0]]
+    below = [*title(table, Use()), machine(run.manifest.environment)[0]]
     return Picture(NAME, _finding(table, shown), tuple(rows), titled(_chart(rows), _TITLE, below))
 
 

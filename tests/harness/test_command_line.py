@@ -259,7 +259,7 @@ MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --h
         (
             "report",
             "--csv --json --markdown --junit --pytest-benchmark --github-action-benchmark --parquet --html --svg --by "
-            "--peak --help",
+            "--show --peak --across --help",
         ),
     ],
 )

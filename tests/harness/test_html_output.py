@@ -9,6 +9,7 @@ import pytest
 
 from harness import compare_command
 from harness.errors import UsageError
+from harness.pivot_output import Pivoting
 from harness.report_command import show, show_several
 from tests.harness.commands import headbench
 from tests.harness.test_command_line import imported_by
@@ -69,6 +70,23 @@ def test_several_runs_are_held_against_the_first(run, tmp_path):
     assert titles(tmp_path / "out.html") == [f"other-0 and other-1 against {run.name}"]
 
 
+def test_a_difference_between_runs_is_allowed_on_their_page_as_in_compare(run, tmp_path):
+    """Its verdicts say `--across gpu allows it`: so it must be there to be given."""
+    gpu = {**builders.GPU_ENVIRONMENT["gpu"], "name": "L40S"}
+    of = replace(
+        builders.manifest(), run_id="elsewhere", environment={**builders.GPU_ENVIRONMENT, "gpu": gpu}
+    )
+    other, html = builders.stored(tmp_path, of), tmp_path / "out.html"
+    said = {}
+    for across in ([], ["--across", "gpu"]):
+        assert headbench("report", run, other, "--html", html, *across).returncode == 0
+        said[bool(across)] = html.read_text(encoding="utf-8")
+    assert "incomparable" in said[False]
+    assert "gpu is NVIDIA H200 in base and L40S in head: --across gpu allows it" in said[False]
+    assert "compared across gpu: NVIDIA H200 in base, L40S in head" in said[True]
+    assert "--across gpu allows it" not in said[True]
+
+
 def test_compare_writes_the_page_that_it_would_print(run, tmp_path, capsys):
     assert compare_command.show(str(run), str(run), [], [], tmp_path / "out.html") == 0
     assert titles(tmp_path / "out.html") == [f"{run.name} against {run.name}"]
@@ -80,13 +98,17 @@ def test_what_does_not_go_together_is_refused(run, tmp_path):
     with pytest.raises(UsageError, match="--csv and --html exclude each other"):
         show(str(run), ["csv"], html=html)
     with pytest.raises(UsageError, match="--by head_dim goes to the terminal or --markdown: --html"):
-        show(str(run), [], by="head_dim", html=html)
+        show(str(run), [], pivoting=Pivoting("head_dim"), html=html)
     with pytest.raises(UsageError, match="--markdown and --html exclude each other"):
         compare_command.show(str(run), str(run), [], ["markdown"], html)
     with pytest.raises(UsageError, match="2 runs go to --html alone: leave --by out"):
         show_several([str(run), str(run)], ["by"], html)
     with pytest.raises(UsageError, match="2 runs go to one page with --html FILE"):
         show_several([str(run), str(run)], [], None)
+    with pytest.raises(UsageError, match="--across 'gpuu' is unknown: did you mean gpu"):
+        show_several([str(run), str(run)], [], html, ["gpuu"])
+    with pytest.raises(UsageError, match="--across 'gpu,torch' is between runs: name another, or leave it"):
+        show(str(run), [], html=html, across=["gpu", "torch"])
     assert not html.exists()
 
 

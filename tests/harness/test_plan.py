@@ -174,6 +174,17 @@ def test_everything_is_forward_unless_more_is_asked_for():
     assert len(asked.cases) == 2 * len(VARIANTS)
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_split_of_a_single_token_is_left_out_for_there_is_nothing_to_move(direction):
+    """Its copies would be views of what they are given, and have a rate all the same."""
+    selection = Selection(d_model=(8,), n_head=(2,), batch=(1, 2), seq_len=(1, 2), directions=(direction,))
+    found = make_plan(selection, [facts("split", "copies"), facts("attention", "sdpa")], CPU)
+    why = "of a single token every head is contiguous as it arrives: nothing is to be moved"
+    said = [((c.stage, c.batch, c.seq_len), *told) for c, *told in found.left_out]
+    assert said == [(("split", 1, 1), Outcome.UNSUPPORTED, why)]
+    assert len(found.cases) == 8
+
+
 def test_a_stage_without_reference_gradients_is_left_out_of_them(monkeypatch):
     monkeypatch.setitem(STAGES, "output", replace(STAGES["output"], gradients=()))
     found = plan(models=("andrea-12m",), stages=("output",), directions=("forward", "step"))

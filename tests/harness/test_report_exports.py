@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from harness.errors import HeadbenchError, UsageError
+from harness.pivot_output import Pivoting
 from harness.report_command import show
 from tests.results import builders, sessions
 
@@ -123,7 +124,7 @@ def test_a_side_of_a_session_is_a_run(session: str, capsys: pytest.CaptureFixtur
 
 
 def pivoted(run: str, capsys: pytest.CaptureFixture[str], *formats: str, peak: str | None = None) -> str:
-    show(run, list(formats), by="batch", peak=peak)
+    show(run, list(formats), pivoting=Pivoting("batch", peak=peak))
     return capsys.readouterr().out
 
 
@@ -145,44 +146,59 @@ def test_useful_rates_go_against_the_peak_that_is_asked_for(
     assert "this run measured no ceilings of its GPU" in " ".join(shown.split())
 
 
+def test_times_stand_in_the_cells_where_they_are_asked_for(
+    run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for formats, title in (([], "variant"), (["markdown"], "| variant | batch 1 |")):
+        show(run, formats, pivoting=Pivoting("batch", "time"))
+        shown = capsys.readouterr().out
+        assert title in shown
+        assert "each cell: the time of a call ± %" in shown
+        assert "useful" not in shown
+
+
 def test_a_format_that_has_a_row_per_case_needs_no_pivot(run: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--by mask goes to .*--csv has a row per case, its causal with it"):
-        show(run, ["csv"], by="mask")
+        show(run, ["csv"], pivoting=Pivoting("mask"))
     with pytest.raises(
         UsageError, match=r"--by batch goes to .*--parquet has a row per case, its batch with it"
     ):
-        show(run, [], tmp_path / "x.parquet", by="batch")
+        show(run, [], tmp_path / "x.parquet", pivoting=Pivoting("batch"))
     assert not (tmp_path / "x.parquet").exists()
 
 
 @pytest.mark.parametrize(
-    ("by", "peak", "message"),
+    ("asked", "message"),
     [
-        ("head_dims", None, "--by 'head_dims' is unknown: did you mean head_dim or n_head?"),
+        (Pivoting("head_dims"), "--by 'head_dims' is unknown: did you mean head_dim or n_head?"),
         (
-            "zzz",
-            None,
+            Pivoting("zzz"),
             "--by 'zzz' is unknown: head_dim, n_head, d_model, n_layer, batch, seq_len, mask, dtype are known",
         ),
-        ("", None, "--by '' is unknown: "),
-        ("batch", "boost", "--peak 'boost' is unknown: "),
-        ("batch", "", "--peak '' is unknown: datasheet, held, burst, sustained are known"),
-        (None, "burst", "--peak 'burst' says what --by holds useful rates against: give --by, too"),
+        (Pivoting(""), "--by '' is unknown: "),
+        (Pivoting("batch", peak="boost"), "--peak 'boost' is unknown: "),
+        (Pivoting("batch", peak=""), "--peak '' is unknown: datasheet, held, burst, sustained are known"),
+        (Pivoting(peak="burst"), "--peak 'burst' says what --by holds useful rates against: give --by, too"),
+        (Pivoting("batch", "times"), "--show 'times' is unknown: did you mean time?"),
+        (Pivoting("batch", ""), "--show '' is unknown: use, time are known"),
+        (Pivoting(show="time"), "--show 'time' says what --by shows: give --by, too"),
+        (
+            Pivoting("batch", "time", "burst"),
+            "--peak burst is for useful rates: --show time has none, leave one out",
+        ),
     ],
 )
-def test_what_a_run_cannot_be_turned_by_is_refused(
-    run: str, by: str | None, peak: str | None, message: str
-) -> None:
+def test_what_a_run_cannot_be_turned_by_is_refused(run: str, asked: Pivoting, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        show(run, [], by=by, peak=peak)
+        show(run, [], pivoting=asked)
     assert str(caught.value).startswith(message)
     assert caught.value.exit_code == 2
 
 
 def test_a_session_is_not_turned_but_its_sides_are(session: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="--by batch is a run's, not a session's: name its base or its head"):
-        show(session, [], by="batch")
-    show(f"{session}/head", [], by="batch")
+        show(session, [], pivoting=Pivoting("batch"))
+    show(f"{session}/head", [], pivoting=Pivoting("batch"))
     assert "fused" in capsys.readouterr().out
 
 
@@ -192,4 +208,4 @@ def test_an_edited_manifest_that_cannot_be_turned_ends_in_one_line(tmp_path: Pat
     data["environment"] = {"gpu": "none", "cpu": 3, "git": [], "torch": 1, "peaks": 2}
     (path / "manifest.json").write_text(json.dumps(data))
     with pytest.raises(HeadbenchError, match="its manifest may be damaged"):
-        show(str(path), [], by="batch")
+        show(str(path), [], pivoting=Pivoting("batch"))

@@ -269,9 +269,16 @@ def test_what_flash_portable_cannot_take_is_refused():
 
 
 def test_few_queries_get_small_tiles_and_a_wide_head_few_rows():
-    assert tile_for(64, batch_heads=384, seq_len=1024, sm_count=132).rows == 128
-    assert tile_for(64, batch_heads=12, seq_len=1024, sm_count=132).rows == 64
-    assert tile_for(128, batch_heads=384, seq_len=1024, sm_count=132).rows == 64
+    assert tile_for(64, batch_heads=384, seq_len=1024, causal=True, sm_count=132).rows == 128
+    assert tile_for(64, batch_heads=12, seq_len=1024, causal=True, sm_count=132).rows == 64
+    assert tile_for(128, batch_heads=384, seq_len=1024, causal=True, sm_count=132).rows == 64
+
+
+def test_a_second_round_hardly_begun_is_worth_smaller_tiles_where_all_take_as_long():
+    # 384 tiles of 128 queries on 264 places, or 768 of 64 on 396: two rounds either way.
+    found = {causal: tile_for(64, 48, 1024, causal, 132).rows for causal in (False, True)}
+    assert found == {False: 64, True: 128}
+    assert tile_for(64, 60, 1024, causal=False, sm_count=132).rows == 128  # 480 are two rounds, 960 are three
 
 
 def test_a_tile_has_room_for_two_stages_of_k_and_v_and_for_q():

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernels import flash_hopper, flash_portable, fused, tensor_map
+from kernels import cuda_driver, flash_hopper, flash_portable, fused, tensor_map
 from kernels.compiler import FOLDER, KernelError
-from kernels.dealing import deal
+from kernels.dealing import ROUNDS, deal
 
 KERNELS = (flash_portable, flash_hopper)
 OUT_AT = {flash_portable: (96,), flash_hopper: (384, 512)}
@@ -146,7 +146,7 @@ def test_the_portable_kernel_is_handed_addresses_strides_and_numbers():
     with no_gpu() as noted:
         assert flash_portable.forward(q, k, v, causal=True, out=out, lse=lse) is out
     ((build, _, grid, block, problem),) = noted
-    tile = flash_portable.tile_for(72, 6, 130, 132)
+    tile = flash_portable.tile_for(72, 6, 130, True, 132)
     assert build == str(tile.build(72, torch.bfloat16))
     assert (grid, block) == (6 * math.ceil(130 / tile.rows), 32 * tile.warps)
     of_input = [2 * 130 * 3 * 3 * 72, 2 * 72, 2 * 3 * 3 * 72]
@@ -189,6 +189,7 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
     dealt = deal(6, 130, 72, True, tile.rows, tile.keys, grid)
     assert counts == [3, 6, 130, row_tiles, dealt.heads, 1]
     assert scale == pytest.approx(math.log2(math.e) / math.sqrt(72))
+    assert struct.unpack_from(f"{ROUNDS}i", problem, 580) == dealt.shifts
 
 
 @pytest.mark.parametrize("name", ["q", "k", "v", "out"])
@@ -304,11 +305,14 @@ class FakeDriver:
         self.asked = (rank, address.value, *map(list, (sizes, strides, box)))
         return self.status
 
+    def cuGetErrorName(self, status, name):
+        name._obj.value = b"CUDA_ERROR_INVALID_VALUE"
+
 
 def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
     driver = FakeDriver()
-    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
-    monkeypatch.setattr(tensor_map, "_make_context_current", lambda: None)
+    monkeypatch.setattr(cuda_driver, "library", lambda: driver)
+    monkeypatch.setattr(cuda_driver, "make_context_current", lambda: None)
     made = tensor_map.heads_map("mine", torch.float16, 4096, (2, 3, 5, 72), (2160, 720, 144), 64, 32)
     assert driver.asked == (4, 4096, [72, 5, 3, 2], [144, 720, 2160], [32, 64, 1, 1])
     assert made == bytes([42]) * 128
@@ -316,10 +320,11 @@ def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
 
 def test_one_element_has_no_stride_and_an_expanded_dimension_has_none_but_0(monkeypatch):
     driver = FakeDriver(status=1)
-    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
-    monkeypatch.setattr(tensor_map, "_make_context_current", lambda: None)
+    monkeypatch.setattr(cuda_driver, "library", lambda: driver)
+    monkeypatch.setattr(cuda_driver, "make_context_current", lambda: None)
     with pytest.raises(
-        KernelError, match=r"mine: the driver makes no tensor map .* a contiguous copy would do"
+        KernelError,
+        match=r"mine: the driver makes no tensor map \(CUDA_ERROR_INVALID_VALUE\) .* a contiguous copy would do",
     ):
         tensor_map.heads_map("mine", torch.float16, 4096, (1, 3, 5, 72), (0, 0, 144), 64, 64)
     of_row, of_head, of_batch = driver.asked[3]

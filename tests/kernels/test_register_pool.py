@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from kernels import flash_hopper, fused
-from kernels.compiler import Build, with_includes
+from kernels.compiler import Build
+
+from .ptx import ptx_of
 
 REGISTERS_OF_AN_SM = 65536
 WARPGROUP = 128
@@ -42,18 +44,6 @@ def builds_of_hopper() -> list[Build]:
     return [
         tile.build(head_dim, torch.bfloat16) for tile, of in chosen.items() for head_dim in {min(of), max(of)}
     ]
-
-
-def ptx_of(build: Build) -> str:
-    import cupy
-    from cupy.cuda import nvrtc
-
-    program = nvrtc.createProgram(with_includes(build.file), build.file.name, (), ())
-    headers = f"-I{cupy.cuda.get_cuda_path()}/include"
-    defines = (f"-D{define}" for define in build.defines)
-    nvrtc.compileProgram(program, ("-arch=compute_90a", "-std=c++17", headers, *defines))
-    ptx = nvrtc.getPTX(program)
-    return ptx.decode() if isinstance(ptx, bytes) else ptx
 
 
 def pool_and_asked(ptx: str) -> tuple[int, int]:

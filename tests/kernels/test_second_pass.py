@@ -8,9 +8,12 @@ import pytest
 import torch
 
 from kernels import flash_hopper, flash_portable
+from kernels.dealing import deal
 from tests.kernels.test_attention import assert_right, check_flash, inputs, mixed, reference, usable
 
 DTYPES = (torch.bfloat16, torch.float16)
+SHIFTED = (8, 12, 1000, 72)
+"""A shape of which flash_hopper deals rounds otherwise than to and fro."""
 both_kernels = pytest.mark.parametrize(
     "kernel", [flash_portable, flash_hopper], ids=lambda kernel: kernel.ACTOR
 )
@@ -25,6 +28,12 @@ def share_of_far_rows(scores):
 def test_mixed_heads_have_far_rows_in_all_in_some_and_in_none():
     factor = mixed((2, 3, 200))[..., 0]
     assert (factor > 1).sum(-1).tolist() == [[0, 200, 3], [0, 200, 3]]
+
+
+def test_rounds_are_shifted_in_a_shape_that_is_watched_on_a_gpu():
+    tile = flash_hopper.tile_for(72, 96, 1000, True, 132)
+    shifts = deal(96, 1000, 72, True, tile.rows, tile.keys, 132).shifts
+    assert len(set(shifts)) > 2
 
 
 @pytest.mark.gpu
@@ -49,7 +58,9 @@ def test_far_rows_and_their_neighbours_are_right(kernel, head_dim, seq_len):
 
 @pytest.mark.gpu
 @both_kernels
-@pytest.mark.parametrize("shape", [(60, 50, 65, 64), (2, 1500, 321, 32), (1, 3000, 193, 72)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(60, 50, 65, 64), (2, 1500, 321, 32), (1, 3000, 193, 72), SHIFTED], ids=str
+)
 def test_far_rows_are_right_when_blocks_have_many_tiles(kernel, shape):
     forward = usable(kernel)
     for dtype in DTYPES:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import results
 from reports import content, pivot, pivot_markdown, pivot_terminal, run_markdown, terminal
+from reports.pivot_cells import Use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ def _report(name: str, width: int, encoding: str = "utf-8") -> str:
 
 
 def _pivot(name: str, width: int, encoding: str = "utf-8") -> str:
-    pivoted = pivot.from_run(results.read(name), "head_dim", "datasheet")
+    pivoted = pivot.from_run(results.read(name), "head_dim", Use())
     return _written(lambda console: pivot_terminal.render(pivoted, console), width, encoding)
 
 
@@ -47,7 +48,7 @@ SNAPSHOTS: dict[str, Callable[[], str]] = {
     "head_dim_by_head_dim_100_ascii.txt": lambda: _pivot("nvidia-h200/head_dim", 100, "ascii"),
     "head_dim.md": lambda: run_markdown.to_markdown(content.from_run(results.read("nvidia-h200/head_dim"))),
     "head_dim_by_head_dim.md": lambda: pivot_markdown.to_markdown(
-        pivot.from_run(results.read("nvidia-h200/head_dim"), "head_dim", "datasheet")
+        pivot.from_run(results.read("nvidia-h200/head_dim"), "head_dim", Use())
     ),
 }
 """How each file is made."""

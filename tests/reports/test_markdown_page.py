@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 import results
 from reports import content, pivot, pivot_markdown, run_markdown, verdict_markdown
 from reports.markdown_page import LIMIT, Block, Page
+from reports.pivot_cells import Use
 from reports.text import plain
 from results.schema import Outcome
 from tests.reports import runs
@@ -92,7 +93,7 @@ def test_a_runs_page_keeps_every_limit_and_every_name_is_text(
 def test_a_pivots_page_keeps_every_limit_and_every_name_is_text(
     variants: list[str], groups: int, limit: int
 ) -> None:
-    page = pivot_markdown.to_markdown(pivot.from_run(of(variants, groups), "batch", "datasheet"), limit)
+    page = pivot_markdown.to_markdown(pivot.from_run(of(variants, groups), "batch", Use()), limit)
     assert len(page) <= len(page.encode()) <= limit
     only_ours(page)
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports import pivot
+from reports.pivot_cells import Use
 from results.figures import Counters, Gpm, Utilisation
 from results.schema import Observation, Outcome
 from tests.reports import runs, sweeps
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def pivoted(of: Run, by: str = "head_dim", peak: str = "datasheet") -> pivot.Pivot:
-    return pivot.from_run(of, by, peak)
+    return pivot.from_run(of, by, Use(peak))
 
 
 def reasons(of: pivot.Pivot) -> list[tuple[str, tuple[str, ...], str]]:

@@ -12,8 +12,10 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from reports import pivot, pivot_grids, pivot_markdown, pivot_terminal, terminal
+from reports.pivot_cells import Times, Use
 from results.figures import Counters
 from results.schema import Outcome
+from results.store import read
 from tests.reports import runs, sweeps
 from tests.results import builders, h200
 
@@ -46,12 +48,12 @@ RUNS: dict[str, Callable[[], Run]] = {
 
 def shown(of: Run, width: int = 100, by: str = "head_dim", peak: str = "datasheet") -> str:
     out = io.StringIO()
-    pivot_terminal.render(pivot.from_run(of, by, peak), terminal.new_console(out, width))
+    pivot_terminal.render(pivot.from_run(of, by, Use(peak)), terminal.new_console(out, width))
     return out.getvalue()
 
 
 def page(of: Run, by: str = "head_dim") -> str:
-    return pivot_markdown.to_markdown(pivot.from_run(of, by, "datasheet"))
+    return pivot_markdown.to_markdown(pivot.from_run(of, by, Use()))
 
 
 @pytest.mark.parametrize("width", [80, 100])
@@ -83,10 +85,7 @@ def test_the_title_says_what_stays_and_what_follows() -> None:
 )
 def test_what_a_run_is_pivoted_by_is_no_part_of_the_title(by: str, left_out: str, said: str) -> None:
     of = h200.run([("sdpa_cudnn", 64)])
-    titles = [
-        " · ".join(pivot_grids.title(table, "datasheet"))
-        for table in pivot.from_run(of, by, "datasheet").tables
-    ]
+    titles = [" · ".join(pivot_grids.title(table, Use())) for table in pivot.from_run(of, by, Use()).tables]
     assert all(left_out not in title and said in title for title in titles)
 
 
@@ -157,22 +156,22 @@ def test_the_line_draws_the_cliff_and_keeps_the_place_of_what_is_missing() -> No
     of = sweeps.sweep(range(16, 257, 8))
     gone = builders.trial(h200.case("padding", 24), outcome=Outcome.CRASHED, reason="lost")
     of.trials = [one for one in of.trials if one.case != gone.case] + [gone]
-    (table,) = pivot.from_run(of, "head_dim", "datasheet").tables
-    ((_, bars),) = pivot_grids.sparklines(table, "datasheet")
+    (table,) = pivot.from_run(of, "head_dim", Use()).tables
+    ((_, bars),) = pivot_grids.sparklines(table, Use())
     at = dict(zip(table.values, bars, strict=True))
     assert (at[16], at[24], at[64], at[72], at[128]) == ("▃", "·", "█", "▅", "█")
 
 
 def test_a_few_values_are_not_drawn() -> None:
-    (table,) = pivot.from_run(h200.run(), "head_dim", "datasheet").tables
-    assert pivot_grids.sparklines(table, "datasheet") == []
+    (table,) = pivot.from_run(h200.run(), "head_dim", Use()).tables
+    assert pivot_grids.sparklines(table, Use()) == []
 
 
 def test_without_any_useful_share_nothing_is_drawn() -> None:
     of = sweeps.sweep(range(16, 257, 8))
     of.ceilings = None
-    (table,) = pivot.from_run(of, "head_dim", "burst").tables
-    assert pivot_grids.sparklines(table, "burst") == []
+    (table,) = pivot.from_run(of, "head_dim", Use("burst")).tables
+    assert pivot_grids.sparklines(table, Use("burst")) == []
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -235,19 +234,18 @@ def test_where_nothing_is_known_to_hold_it_against_the_useful_rate_itself_is_sho
     of = sweeps.sweep((64, 128))
     environment = {**of.manifest.environment, "peaks": {}}
     of.manifest = replace(of.manifest, environment=environment)
-    (table,) = pivot.from_run(of, "head_dim", "datasheet").tables
-    assert "useful in TFLOP/s" in pivot_grids.title(table, "datasheet")
-    (line,) = pivot_grids.variants_down(table, "datasheet").lines
+    (table,) = pivot.from_run(of, "head_dim", Use()).tables
+    assert "useful in TFLOP/s" in pivot_grids.title(table, Use())
+    (line,) = pivot_grids.variants_down(table, Use()).lines
     assert line.cells[1].lstrip("▸≈ ").startswith("400 / ")
     assert any(
-        "its share is not known" in said
-        for said in pivot_grids.legend(pivot.from_run(of, "head_dim", "datasheet"))
+        "its share is not known" in said for said in pivot_grids.legend(pivot.from_run(of, "head_dim", Use()))
     )
 
 
 def test_where_shares_are_known_no_rate_is_shown() -> None:
-    (table,) = pivot.from_run(sweeps.sweep((64, 128)), "head_dim", "datasheet").tables
-    assert not any("useful in" in part for part in pivot_grids.title(table, "datasheet"))
+    (table,) = pivot.from_run(sweeps.sweep((64, 128)), "head_dim", Use()).tables
+    assert not any("useful in" in part for part in pivot_grids.title(table, Use()))
 
 
 def test_sustained_shares_say_that_marks_and_sentences_are_of_single_calls() -> None:
@@ -257,10 +255,70 @@ def test_sustained_shares_say_that_marks_and_sentences_are_of_single_calls() -> 
 
 
 def legend_of(of: Run, peak: str) -> list[str]:
-    return pivot_grids.legend(pivot.from_run(of, "head_dim", peak))
+    return pivot_grids.legend(pivot.from_run(of, "head_dim", Use(peak)))
 
 
 def test_the_way_to_show_it_again_names_no_default() -> None:
     of = sweeps.sweep((64, 72))
-    assert pivot_terminal.again(pivot.from_run(of, "head_dim", "datasheet")) == " --by head_dim"
-    assert pivot_terminal.again(pivot.from_run(of, "head_dim", "held")) == " --by head_dim --peak held"
+    assert pivot_terminal.again(pivot.from_run(of, "head_dim", Use())) == " --by head_dim"
+    assert pivot_terminal.again(pivot.from_run(of, "head_dim", Use("held"))) == " --by head_dim --peak held"
+
+
+def timed(of: Run, width: int = 100) -> str:
+    out = io.StringIO()
+    pivot_terminal.render(pivot.from_run(of, "head_dim", Times()), terminal.new_console(out, width))
+    return out.getvalue()
+
+
+def test_a_cell_shows_a_calls_time_and_half_its_interval_in_one_unit() -> None:
+    text = timed(read("nvidia-h200/head_dim"))
+    assert text.count("\ntimes in µs\n") == 3
+    (line,) = (line for line in text.splitlines() if line.startswith("sdpa_flash "))
+    records = {
+        record.case.head_dim: record.estimates["isolated"]
+        for record in read("nvidia-h200/head_dim").records()
+        if (record.case.stage, record.case.variant) == ("attention", "sdpa_flash")
+    }
+    shown = re.findall(r"([\d.]+) ± +([\d.]+)", line)
+    for (time, width), (_, estimate) in zip(shown, sorted(records.items()), strict=True):
+        assert float(time) == pytest.approx(1e6 * estimate.value_s, rel=1e-3)
+        assert float(width) == pytest.approx(100 * estimate.half_width, abs=0.5)
+
+
+def test_what_times_need_no_words_for_is_left_out_and_what_they_are_is_said() -> None:
+    text = " ".join(timed(h200.run()).split())
+    assert "each cell: the time of a call ± % ±: half the 95 % interval over replicates" in text.replace(
+        " ·", ""
+    )
+    assert "isolated: GPU time of one call, L2 cold" in text
+    assert "--by head_dim --show time" in text
+    for word in ("useful", "issued", "a 128-wide kernel"):
+        assert word not in text
+
+
+def test_a_time_that_is_missing_or_partial_has_its_reason_below() -> None:
+    trials = [
+        *runs.gpu_trials({"fused": 1e-4}, head_dim=64, d_model=768),
+        *runs.gpu_trials({"fused": 2e-4}, 1, head_dim=32, d_model=384),
+    ]
+    text = " ".join(timed(runs.run(trials)).split())
+    assert "200.0 ± –" in text
+    assert "fused at 32: 1 of 3 replicates, no interval" in text
+
+
+def test_a_case_that_failed_has_no_time_and_a_fine_sweep_is_drawn() -> None:
+    of = sweeps.sweep(range(16, 257, 8))
+    failed = builders.trial(h200.case("padding", 24), outcome=Outcome.OUT_OF_MEMORY, reason="2 GiB short")
+    of.trials = [one for one in of.trials if one.case != failed.case] + [failed]
+    text = timed(of)
+    assert re.search(r"^ +24 +out of memory$", text, flags=re.MULTILINE)
+    assert re.search(r"^time, 0 to [\d.]+ (µs|ms), at head_dim 16 to 256$", text, flags=re.MULTILINE)
+    assert re.search(r"^padding +[▁▂▃▄▅▆▇█·]{31}$", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("width", [80, 200])
+def test_times_fit_the_terminal_whatever_the_run(name: str, width: int) -> None:
+    for line in timed(RUNS[name](), width).splitlines():
+        assert line.startswith(("show again: ", "stored in ")) or cell_len(line) <= width
+        assert line.isprintable()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports import pivot
+from reports.pivot_cells import Use
 from results.figures import CountedKernel, Counters, Gpm
 from results.schema import Observation
 from tests.reports import sweeps
@@ -26,7 +27,7 @@ RATES = (
 
 def said(of: Run, by: str = "head_dim") -> list[str]:
     """The sentences of a run that has one table."""
-    (table,) = pivot.from_run(of, by, "datasheet").tables
+    (table,) = pivot.from_run(of, by, Use()).tables
     return list(table.sentences)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reports import content, pivot
 from reports.columns import short_title
 from reports.html.times import times_table
+from reports.pivot_cells import Use
 from reports.pivot_grids import title
 from results.schema import Ceilings
 from tests.reports import runs
@@ -116,8 +117,8 @@ def test_a_frame_has_depth_and_parameters_of_every_case():
 
 def test_stacks_are_pivoted_by_their_depth():
     pivoted = pivot.from_run(
-        runs.run([*stack_trials(6), *stack_trials(12), *stack_trials(24)]), "n_layer", "datasheet"
+        runs.run([*stack_trials(6), *stack_trials(12), *stack_trials(24)]), "n_layer", Use()
     )
     (table,) = pivoted.tables
     assert table.values == (6, 12, 24)
-    assert not any("layers" in part for part in title(table, "datasheet"))
+    assert not any("layers" in part for part in title(table, Use()))

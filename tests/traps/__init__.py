@@ -10,6 +10,7 @@
     test_8_persisting_l2  ... and of a GPU: the stream, its seed, the part of L2 that it kept for itself
     test_9_arrivals       a layout arranged for one variant: verified like any other, spoiled by none
     test_10_gradients     gradients that are wrong though the output is right; modes that would spoil a neighbour
+    test_11_forwards      an output that is wrong though the gradients are right
 
 Where it is practical the naive way is run beside the right one and shown to give the wrong answer, so that no test
 passes because the trap was not there.

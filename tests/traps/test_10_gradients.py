@@ -20,7 +20,10 @@ from .groups import CPU, Right, ScriptedTimer, measured
 
 SHAPE = Shape(batch=2, seq_len=16, d_model=48, n_head=3)
 WRONG = discover([Path(__file__).parents[1] / "wrong_gradients.py"]).variants
-MISSING = "autograd must find the way through `call`, and through `prepare` to what it keeps in attributes"
+MISSING = (
+    "autograd must find the way through `call`, and through `prepare` to what it keeps in attributes, or in lists, "
+    "tuples, dicts, dataclasses and modules there; a closure or another object hides it"
+)
 SAID = {
     "attention": {
         "wrong_detaches_values": f"before timing: gives no dV: {MISSING}",
@@ -89,7 +92,7 @@ def test_a_check_of_the_whole_tensor_alone_would_let_a_lost_row_pass():
 
     directed = direct("backward", WRONG["attention", "wrong_loses_a_row"], shape, inputs)
     expected = expect("backward", "attention", shape, inputs)
-    (check,) = checks(directed.found(directed.timed()), expected, shape, "before")
+    _, check = checks(directed.found(directed.timed()), expected, shape, "before")
     assert not check.passed
     assert check.worst_row_error == pytest.approx(1)
     assert check.relative_error < 0.05

@@ -149,8 +149,8 @@ def test_it_is_captured_in_a_graph_and_its_replay_is_right(variant):
         own = variant(shape)
         own.prepare(inputs.weights)
         own.call(*inputs.activations)
-        replay, output = capture(lambda: own.call(*inputs.activations))
+        captured = capture(lambda: own.call(*inputs.activations))
         inputs.copy_from(Inputs(fresh_activations(variant.stage, shape, 2, cuda), inputs.weights))
-        replay()
+        captured.replay()
         right = reference(variant.stage, shape, inputs)
-        assert compare(own.canonical(output), right, "bf16", "in its graph").passed
+        assert compare(own.canonical(captured.output), right, "bf16", "in its graph").passed

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import itertools
 
+import pytest
+import torch
+
+from variants.inputs import fresh_activations
 from variants.presets import PRESETS
 from variants.registry import discover
 from variants.shape import Shape
@@ -18,6 +22,31 @@ def test_the_stages_come_in_the_order_they_are_computed():
 def test_a_stage_is_known_by_its_own_name_and_its_baseline_exists(stage):
     assert STAGES[stage.name] is stage
     assert stage.baseline in discover().of_stage(stage.name)
+
+
+@pytest.mark.parametrize(
+    ("batch", "seq_len", "n_head", "head_dim"), [*itertools.product((1, 2), (1, 2, 3), (1, 2), (1, 4))]
+)
+def test_a_split_moves_what_it_is_given_wherever_the_stage_has_something_to_do(
+    batch, seq_len, n_head, head_dim
+):
+    """PyTorch copies nothing that is contiguous already: with a time for that, a rate would be shown of no bytes."""
+    shape = Shape(batch, seq_len, n_head * head_dim, n_head)
+    (projected,) = fresh_activations("split", shape, 0, torch.device("cpu"))
+    at = projected.untyped_storage().data_ptr()
+    stays = {
+        name: [one.untyped_storage().data_ptr() == at for one in kind(shape).call(projected)]
+        for name, kind in discover().of_stage("split").items()
+        if name in ("torch_contiguous", "torch_permute")
+    }
+    idle = STAGES["split"].idle(shape) is not None
+    assert idle == (batch == seq_len == 1)
+    assert stays == dict.fromkeys(("torch_contiguous", "torch_permute"), [idle] * 3)
+
+
+@pytest.mark.parametrize("stage", ["qkv", "attention", "output", "sublayer", "stack"])
+def test_every_other_stage_has_something_to_do_for_a_single_token(stage):
+    assert STAGES[stage].idle(Shape(1, 1, 8, 2)) is None
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ def test_a_graph_of_all_its_streams_computes_what_the_call_does(key, shape):
         variant.prepare(inputs.weights)
         call = lambda: variant.call(*inputs.activations)  # noqa: E731
         check(key, shape, call, inputs, variant)
-        replay, output = capture(call)
+        captured = capture(call)
         inputs.copy_from(Inputs(fresh_activations(key[0], shape, 2, device), inputs.weights))
-        replay()
-        check(key, shape, lambda: output, inputs, variant)
+        captured.replay()
+        check(key, shape, lambda: captured.output, inputs, variant)
 
 
 @pytest.mark.parametrize("key", KEYS, ids="/".join)

@@ -61,13 +61,18 @@ def sweep(tmp_path_factory):
     return written(tmp_path_factory, run_page(sweeps.sweep(range(16, 257, 8), ("padding", "other"))))
 
 
+@pytest.fixture(scope="session")
+def failed(tmp_path_factory):
+    return written(tmp_path_factory, run_page(pages.run_of_long_reasons()))
+
+
 def written(tmp_path_factory, page):
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
 
 
-@pytest.fixture(params=["recorded", "default", "hostile", "session", "lone", "sweep"])
+@pytest.fixture(params=["recorded", "default", "hostile", "session", "lone", "sweep", "failed"])
 def any_page(request):
     return request.getfixturevalue(request.param)
 
@@ -101,6 +106,22 @@ def test_axe_finds_nothing(name, scheme, opened, request):
 @pytest.mark.parametrize("width", [320, 768])
 def test_no_width_makes_the_page_scroll_sideways(any_page, width, opened):
     assert opened(any_page, width=width).page.evaluate(OVERFLOW) <= 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["failed", "default"])
+def test_a_reason_is_read_whole_beside_its_variant_without_scrolling_sideways(name, width, opened, request):
+    page = opened(request.getfixturevalue(name), width=width).page
+    box = page.evaluate("document.querySelector('#missing .scroll').clientWidth")
+    rows = page.evaluate(
+        "[...document.querySelectorAll('#missing tbody tr')].map(row => [0, 2].map(at => row.cells[at]))"
+        ".map(([name, reason]) => [name.offsetWidth, reason.offsetWidth, reason.scrollWidth - reason.clientWidth])"
+    )
+    assert rows
+    for variant, reason, cut in rows:
+        assert variant + reason <= box
+        assert cut <= 0
+    assert width < 1280 or page.evaluate("document.querySelector('#missing .scroll').scrollWidth") <= box
 
 
 def test_charts_lie_within_the_page_when_the_window_is_made_narrow(recorded, opened):
