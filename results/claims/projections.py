@@ -159,7 +159,7 @@ C1 = Claim(
 C2 = Claim(
     "C2",
     "Tensor cores reach peak throughput on a matmul of the fused size; twelve per-head matmuls under-use the hardware.",
-    "the fused matmuls reach 90 % of what a large matmul does on this GPU; heads apart take more than 1.10 × their time",
+    "the fused matmuls reach 90 % of a large matmul's rate on this GPU; heads apart take more than 1.10 × their time",
     throughput,
     (CASES,),
 )
