@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Part
-from results.claims.kernels import launched
+from results.claims.kernels import launched, products_s
 from results.claims.lesson import D_MODEL, N_HEAD
 from results.claims.rules import Statement, above, not_in_run
 from results.words import counted
@@ -24,8 +24,11 @@ COPIED = ("attention", "sdpa_contiguous_copies")
 
 SDPA = tuple(f"sdpa{backend}" for backend in ("", "_cudnn", "_flash", "_efficient", "_math"))
 OURS = ("flash_portable", "flash_hopper")
-KERNELS = (*SDPA, *OURS, "materialized", "per_head_loop")
-"""The last asks what the lesson's sentence says: a product Q_h · K_hᵀ for each head alone."""
+STORED = ("materialized", "per_head_loop")
+"""Their scores are stored, and their products launched apart: a tenth or a fifth of the whole, so that these are told,
+too. The last asks what the lesson's sentence says, a product Q_h · K_hᵀ for each head alone."""
+
+KERNELS = (*SDPA, *OURS, *STORED)
 
 RELAYOUT_PAID = "strided ÷ (relayout + contiguous)"
 RELAYOUT = Cases(
@@ -64,6 +67,7 @@ def parts(evidence: Evidence) -> list[Part]:
 def _gained(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
     told = f"{contiguous[1]} takes {{}} the time on heads as a stride that it takes on contiguous ones"
     told += _kernels_more(evidence, contiguous, strided, place)
+    told += _products(evidence, contiguous, strided, place)
     about = "strided ÷ contiguous"
     asked = Statement(about, told, f"{told}: no percent gained", evidence.words(place), contiguous[1])
     return [above(evidence.ratio((strided,), (contiguous,), place), FASTER, asked)]
@@ -77,6 +81,15 @@ def _kernels_more(evidence: Evidence, contiguous: Named, strided: Named, place: 
     if len(more) < 2 or more[0] <= more[1]:
         return ""
     return f", with {counted(round(more[0] - more[1]), 'kernel')} more"
+
+
+def _products(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> str:
+    """What the matmuls alone take, from one pass under a profiler: no interval, and so nothing that decides."""
+    found = [evidence.standing(named, place) for named in (strided, contiguous)]
+    seconds = [products_s(one) if one and one.variant.startswith(STORED) else None for one in found]
+    if None in seconds:
+        return ""
+    return f" (its products alone {(seconds[0] or 0.0) / (seconds[1] or 1.0):.2f} ×, under a profiler)"
 
 
 def _relayout_paid(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
