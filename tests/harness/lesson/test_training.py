@@ -108,7 +108,7 @@ def gradients_of(model, batch) -> list[float]:
 
 
 def test_a_clones_halves_are_half_where_w_o_is_halved() -> None:
-    """With W_O's gradients left out, what a head gets is halved exactly; a head beside none gets all of it."""
+    """W_O's gradients are as large as alone, the others half as large: so the whole lies between."""
     model, data = Transformer(replace(SIZES, d_model=training.WIDTH)), training.make_data(0)
     untouched = [parameter.clone() for parameter in model.parameters()]
     shared, whole = training.with_clone(model), training.without_clone(model)
@@ -116,6 +116,8 @@ def test_a_clones_halves_are_half_where_w_o_is_halved() -> None:
         training.loss(of, data.tokens[:32]).backward()
     halved, full = (of.attentions()[1].w_v.weight.grad[: training.WIDTH // 4] for of in (shared, whole))
     assert torch.allclose(2 * halved, full, rtol=1e-3, atol=1e-7)
+    alike = [of.attentions()[1].w_o.weight.grad[:, : training.WIDTH // 4] for of in (shared, whole)]
+    assert torch.allclose(*alike, rtol=1e-3, atol=1e-7)
     between = training.beside_clone(model, data, seed=0, batches=3)
     assert math.log(0.5) < between < 0
     assert all(map(torch.equal, untouched, model.parameters())), "the model itself trains on as it was"
