@@ -6,6 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+from harness.counting import usual_s as counting_s
 from harness.errors import INTERRUPTED, HeadbenchError
 from harness.experiments import jobs_for, make
 from harness.new_run import new_manifest, new_run_id
@@ -48,9 +49,10 @@ def measure(claims: Sequence[Claim], options: Options, show: Callable[[Run], Non
     """
     environment, variants = look(options.device, ())
     plan = plan_of((cases for claim in claims for cases in claim.cases), variants, environment)
+    to_count = cases_to_count(claims, variants, environment)
     jobs = jobs_for((kind for claim in claims for kind in claim.experiments), quick=options.quick)
-    settings = _settings(plan, environment, counters=_counters(claims, environment), quick=options.quick)
-    _announce(plan, len(jobs), environment, settings)
+    settings = _settings(plan, environment, counters="ncu" if to_count else "gpm", quick=options.quick)
+    _announce(plan, len(to_count), len(jobs), environment, settings)
     manifest = new_manifest(new_run_id(environment), environment, plan.cases, settings)
     if not plan.cases and not jobs:
         show(Run(RUNS / manifest.run_id, manifest))  # an empty run on the disk would be the latest
@@ -61,7 +63,7 @@ def measure(claims: Sequence[Claim], options: Options, show: Callable[[Run], Non
             run = writer.run
             try:
                 if plan.cases:
-                    fill(writer, settings["budget_s"], plan.left_out)
+                    fill(writer, settings["budget_s"], plan.left_out, to_count)
                 make(jobs, writer.path, lambda told: print(told, file=sys.stderr, flush=True))
             except KeyboardInterrupt:
                 code = INTERRUPTED
@@ -108,13 +110,18 @@ def selection_of(cases: Cases, variants: Iterable[VariantFacts]) -> Selection | 
         d_model=cases.d_model,
         n_head=cases.n_head,
         head_dim=cases.head_dim,
+        batch=cases.batch,
         masks=cases.masks,
     )
 
 
-def _counters(claims: Iterable[Claim], environment: dict[str, Any]) -> str:
-    wanted = any(cases.counters for claim in claims for cases in claim.cases)
-    return "ncu" if wanted and environment["device"] != "cpu" else "gpm"
+def cases_to_count(
+    claims: Iterable[Claim], variants: list[VariantFacts], environment: dict[str, Any]
+) -> tuple[Case, ...]:
+    """The cases whose counters a claim asks for; none on a CPU."""
+    wanted = (cases for claim in claims for cases in claim.cases if cases.counters)
+    groups = plan_of(wanted, variants, environment).groups if environment["device"] != "cpu" else ()
+    return tuple(case for group in groups for case in group.cases)
 
 
 def _settings(plan: Plan, environment: dict[str, Any], *, counters: str, quick: bool) -> dict[str, Any]:
@@ -131,12 +138,17 @@ def _settings(plan: Plan, environment: dict[str, Any], *, counters: str, quick: 
     }
 
 
-def _announce(plan: Plan, jobs: int, environment: dict[str, Any], settings: dict[str, Any]) -> None:
+def _announce(
+    plan: Plan, to_count: int, jobs: int, environment: dict[str, Any], settings: dict[str, Any]
+) -> None:
     for notice in environment["notices"]:
         print(notice, file=sys.stderr)
     machine = environment["gpu"] or environment["cpu"]
     timed = f"{counted(plan.measured, 'case')} × {counted(settings['replicates'], 'replicate')} on {machine['name']}"
     told = [f"{timed}, about {settings['budget_s']:.0f} s"] if plan.measured else []
+    if to_count:
+        seconds = counting_s([None] * to_count)
+        told += [f"{counted(to_count, 'case')} under Nsight Compute, some {seconds:.0f} s"]
     told += [f"{counted(jobs, 'experiment')} on the CPU"] if jobs else []
     print(
         "; then ".join(told) or f"nothing of it can be measured on {machine['name']}",

@@ -20,7 +20,7 @@ from results.figures import Counters
 from results.schema import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from harness.progress import Progress
     from results.schema import Case
@@ -50,10 +50,13 @@ def usual_s(launches: Iterable[float | None]) -> float:
 
 
 class Counting:
-    """Counts every case of a run that has a time and wants counters; to be run after the observing."""
+    """Counts every case of a run that has a time and wants counters; to be run after the observing.
 
-    def __init__(self, writer: RunWriter, progress: Progress) -> None:
-        self._writer, self._progress = writer, progress
+    Where `asked` names cases, the others get a reason instead: counting takes as long as timing.
+    """
+
+    def __init__(self, writer: RunWriter, progress: Progress, asked: Collection[Case] | None = None) -> None:
+        self._writer, self._progress, self._asked = writer, progress, asked
         self._environment = writer.run.manifest.environment
         self._without_a_kernel = 0
 
@@ -64,6 +67,7 @@ class Counting:
             HeadbenchError: a plugin has changed since the run began.
             StoreError: an observation could not be stored.
         """
+        self._leave_out_the_unasked()
         self._leave_out_the_longest()
         if not self._lacking():
             return
@@ -76,6 +80,14 @@ class Counting:
         except NcuUnavailable as why:
             for case in self._lacking():
                 self._store(case, Counters(reason=str(why)))
+
+    def _leave_out_the_unasked(self) -> None:
+        """A reason for each case that nobody asked to have counted."""
+        for case in self._lacking():
+            if self._asked is not None and case not in self._asked:
+                self._store(
+                    case, Counters(reason="no claim asks for its counters: run --counters ncu has them")
+                )
 
     def _leave_out_the_longest(self) -> None:
         """A reason for each case that launches more than `MOST_LAUNCHES`."""

@@ -1,7 +1,8 @@
-"""The parent's side of the experiments that time nothing: two children share them, each result stored as it comes."""
+"""The parent's side of the experiments that time nothing: children share them, each result stored as it comes."""
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import ExitStack
 from queue import SimpleQueue
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-CHILDREN = 2
-SEEDS, QUICK_SEEDS = 8, 3
+MOST_CHILDREN = 8
+"""Of one thread each, as many as this process may use cores."""
+SEEDS, QUICK_SEEDS = 12, 5
 STEPS, QUICK_STEPS = 500, 250
 HEADS = (4, 1)
-"""Of the models that are trained: several, and one of the same width."""
+"""Of the models that are trained: several, which takes longer, and one of the same width."""
 
 Job = dict[str, Any]
 
@@ -31,8 +33,8 @@ def jobs_for(wanted: Iterable[str], *, quick: bool) -> list[Job]:
     seeds, steps = (QUICK_SEEDS, QUICK_STEPS) if quick else (SEEDS, STEPS)
     trainings = [
         {"kind": "learnt", "seed": seed, "n_head": n_head, "steps": steps}
-        for seed in range(seeds)
         for n_head in HEADS
+        for seed in range(seeds)
         if "learnt" in kinds
     ]
     return [*trainings, *({"kind": kind} for kind in kinds if kind != "learnt")]
@@ -45,7 +47,8 @@ def make(jobs: list[Job], folder: Path, note: Callable[[str], None]) -> None:
         HeadbenchError: a child died or fell silent; what was stored before stays.
         StoreError: the disk refused.
     """
-    shares = [jobs[first::CHILDREN] for first in range(min(CHILDREN, len(jobs)))]
+    children = min(len(os.sched_getaffinity(0)), MOST_CHILDREN, len(jobs))
+    shares = [jobs[first::children] for first in range(children)]
     for done, event in enumerate(_events(shares), start=1):
         for one in event["made"]:
             append(folder, event["kind"], one)

@@ -24,7 +24,9 @@ from variants.presets import PRESETS
 from variants.stage import STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
+
+    from results.schema import Case
 
 LEAST_TRIAL_S = {"cpu": 0.2, "cuda": 0.19}
 """About what verifying a forward case and its fewest samples take, at the default shapes; on an H200 the mean of 152.
@@ -221,8 +223,13 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
     return int(any(trial.outcome.failed for trial in run.trials))
 
 
-def fill(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...]) -> None:
-    """Measure, observe and count what the run lacks, in about `budget_s` seconds.
+def fill(
+    writer: RunWriter,
+    budget_s: float,
+    left_out: tuple[LeftOut, ...],
+    counted: Collection[Case] | None = None,
+) -> None:
+    """Measure, observe and count what the run lacks, in about `budget_s` seconds; count `counted` alone if given.
 
     Raises:
         HeadbenchError: it cannot go on; what was measured is stored.
@@ -244,4 +251,4 @@ def fill(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...]) -> N
         )
         Runner(writer, progress).run(budget_s - observing_s)
         Observing(writer, progress).run()
-        Counting(writer, progress).run()
+        Counting(writer, progress, counted).run()

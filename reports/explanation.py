@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reports import units
 from reports.columns import Column, Grid, Line, case_title
 from reports.text import MISSING, plain
-from results.explanation import why_no_time
+from results.explanation import PARTS, why_no_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from results.ranking import Standing
 
 METHOD = (
-    "bars add up to the eager time of a call; useful and padding at the tensor cores' peak at the clock held; a "
-    "negative difference is within the noise of its two sides"
+    "bars add up to the eager time of a call; useful and padding at the dtype's peak at the clock held; launch "
+    "and gaps are differences of two measurements: below 0 they say by how much these disagree"
 )
 BAR = 30
 """Characters of a bar that is the whole."""
@@ -52,11 +52,13 @@ def _reasons(standing: Standing, of: Explanation) -> list[str]:
     if of.eager_s is None:
         return [f"{plain(standing.variant)} has no eager time: {plain(why_no_time(standing))}"]
     told = [bar for bar in of.bars if bar.reason]
-    return [f"{plain(standing.variant)}, {bar.name} in one: {plain(bar.reason)}" for bar in told]
+    return [
+        f"{plain(standing.variant)}: {bar.name} not taken apart further: {plain(bar.reason)}" for bar in told
+    ]
 
 
 def _grid(names: Sequence[str], sides: Sequence[Explanation]) -> Grid[str]:
-    parts = list(dict.fromkeys(bar.name for side in sides for bar in side.bars))
+    parts = [part for part in PARTS if any(bar.name == part for side in sides for bar in side.bars)]
     times = [{bar.name: bar.seconds for bar in side.bars} for side in sides]
     largest = max((side.eager_s or 0.0 for side in sides), default=0.0)
     scale = units.time_scale([side.eager_s for side in sides])
@@ -87,7 +89,9 @@ def _beside(name: str, of: Explanation) -> str:
         f"tensor rate while active {units.percent(of.rate_while_active)}" if of.rate_while_active else "",
         f"DRAM {of.dram_percent:.0f} % of its peak" if of.dram_percent is not None else "",
         f"estimate: memory floor {units.duration(of.memory_floor_s, 3)}" if of.memory_floor_s else "",
-        f"estimate: last wave {units.percent(of.last_wave)} of a wave empty" if of.last_wave else "",
+        f"estimate: the longest kernel's last wave {units.percent(of.last_wave)} empty"
+        if of.last_wave
+        else "",
     ]
     known = "; ".join(one for one in told if one)
     return f"{plain(name)}: {known}" if known else ""

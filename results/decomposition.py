@@ -4,8 +4,8 @@
     graph − busy    gaps between kernels that a graph does not close
     busy            the union of the kernels' intervals
 
-A difference is an estimate of its own: it may be negative where both sides are uncertain, is shown so, and is then
-attributed to nothing.
+A difference is an estimate of its own: kernels are timed under a profiler, in another process than replays, so that it
+may come out negative, by as much as the two disagree. It is shown so, and attributed to nothing.
 """
 
 from __future__ import annotations

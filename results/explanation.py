@@ -8,8 +8,8 @@
     rest       busy − the three before it        softmax, memory, dependencies: in kernels, not told apart
 
 Peak is the dtype's at the SM clock of the graph's samples. A part that needs a figure which the run lacks stays inside
-the next larger one, which then says why. A difference may come out negative where both sides are uncertain: it is kept
-so, and attributed to nothing.
+the next larger one, which then says why. A difference may come out negative, where two passes disagree: it is kept so,
+and attributed to nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +26,30 @@ from results.words import ended
 if TYPE_CHECKING:
     from results.ranking import Standing
 
-LAUNCH, GAPS, IDLE, PADDING, USEFUL, REST = (
+PARTS = (
+    LAUNCH,
+    LAUNCHES_AND_GAPS,
+    GAPS,
+    IDLE,
+    PADDING,
+    USEFUL,
+    REST,
+    KERNELS,
+    GAPS_AND_KERNELS,
+    WHOLE,
+) = (
     "launch",
+    "launches and gaps",
     "gaps",
     "idle SMs",
     "padding",
     "useful",
     "rest of kernels",
+    "kernels",
+    "gaps and kernels",
+    "launches, gaps and kernels",
 )
+"""Every bar there can be, from the caller to the kernels; those of several parts stand for what was not told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +113,12 @@ def _bars(standing: Standing, mhz: float | None) -> tuple[Bar, ...]:
     if busy_s is None:
         why = (dispatch.reason if dispatch else None) or f"kernels: {NOT_RECORDED}"
         if graph_s is None:
-            return (Bar("launches, gaps and kernels", eager_s, why),)
-        return Bar(LAUNCH, eager_s - graph_s), Bar("gaps and kernels", graph_s, why)
+            return (Bar(WHOLE, eager_s, why),)
+        return Bar(LAUNCH, eager_s - graph_s), Bar(GAPS_AND_KERNELS, graph_s, why)
     kernels = _kernels(standing, busy_s, mhz)
     if graph_s is None:
         why = f"no graph time: {reasons.get('graph', NOT_RECORDED)}"
-        return Bar("launches and gaps", eager_s - busy_s, why), *kernels
+        return Bar(LAUNCHES_AND_GAPS, eager_s - busy_s, why), *kernels
     return Bar(LAUNCH, eager_s - graph_s), Bar(GAPS, graph_s - busy_s), *kernels
 
 
@@ -112,7 +128,7 @@ def _kernels(standing: Standing, busy_s: float, mhz: float | None) -> tuple[Bar,
     reasons: list[str] = []
     active = _sm_active(standing, busy_s)
     if active is None:
-        reasons.append(f"idle SMs: {why_not(standing, 'gpm', 'sm_active_percent')}")
+        reasons.append(f"idle SMs: {_why_no_sm_active(standing)}")
     else:
         bars.append(Bar(IDLE, busy_s * (1 - active)))
     work, why = _work(standing, mhz)
@@ -121,8 +137,8 @@ def _kernels(standing: Standing, busy_s: float, mhz: float | None) -> tuple[Bar,
     left_s = busy_s - sum(bar.seconds for bar in bars)
     if left_s < 0:
         over = f"its parts, from different passes, exceed the kernels by {-left_s / busy_s:.0%}"
-        return (Bar("kernels", busy_s, over),)
-    return (*bars, Bar(REST if bars else "kernels", left_s, "; ".join(reasons) or None))
+        return (Bar(KERNELS, busy_s, over),)
+    return (*bars, Bar(REST if bars else KERNELS, left_s, "; ".join(reasons) or None))
 
 
 def _work(standing: Standing, mhz: float | None) -> tuple[list[Bar], str | None]:
@@ -140,8 +156,11 @@ def _work(standing: Standing, mhz: float | None) -> tuple[list[Bar], str | None]
     useful = Bar(USEFUL, record.useful_flops / peak)
     if issued is None:
         return [useful], f"padding: {why_not(standing, 'counters', 'issued_flops')}"
+    if issued < record.useful_flops and dtype == "fp32":  # whose peak is the vector units'
+        return [useful], "padding: what vector units executed is not counted"
     if issued < record.useful_flops:
-        return [], "useful: part of the work ran on vector units, whose peak is another"
+        part = "part of the work" if issued else "all of the work"
+        return [], f"useful: {part} ran on vector units, whose peak is another"
     return [Bar(PADDING, (issued - record.useful_flops) / peak), useful], None
 
 
@@ -157,6 +176,13 @@ def _sm_active(standing: Standing, busy_s: float) -> float | None:
     if gpm is None or gpm.sm_active_percent is None or graph_s is None:
         return None
     return min(1.0, gpm.sm_active_percent / 100 * max(1.0, graph_s / busy_s))
+
+
+def _why_no_sm_active(standing: Standing) -> str:
+    gpm = standing.record.gpm
+    if gpm is None or gpm.sm_active_percent is None:
+        return why_not(standing, "gpm", "sm_active_percent")
+    return "the window saw calls with their gaps, and without a graph time these are not known"
 
 
 def _either(standing: Standing, name: str) -> float | None:

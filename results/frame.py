@@ -83,7 +83,7 @@ RECORD_COLUMNS = {
 `parameters` are the weights a case multiplies by, in a stack those of all layers; `n_layer` is 1 elsewhere. `precision`
 to `floor_s`, the rates, `speedup`, the clock and `samples` are of that mode too. `sustained_s` is the
 time per call of the NVML window, at the clock that it settled to. `launch_overhead_s` is eager − graph, `gaps_s`
-graph − busy, each negative where the two are not known well enough. `kernels` are the names of what a call runs,
+graph − busy, each negative where the two disagree by more. `kernels` are the names of what a call runs,
 each once, the longest running first, with semicolons between.
 
 What the tensor cores did (`results.tensor_use` has the meanings, and the reason for each that is missing):

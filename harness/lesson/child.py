@@ -1,6 +1,6 @@
 """The child: make the experiments of the job on stdin one after the other, an event for each that is done.
 
-One thread a child: matrices this small gain nothing from a second one, and two children then share two cores.
+One thread a child: matrices this small gain nothing from a second one, and children then share the cores.
 """
 
 from __future__ import annotations

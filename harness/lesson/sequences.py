@@ -1,4 +1,4 @@
-"""Synthetic sequences in which one head is needed to look at the token before, another at a bracket to be closed.
+"""Synthetic sequences whose every token, a letter and a bracket at once, asks for two looks back.
 
 *Letters*: each is a fixed permutation of the one before the last, but for one in ten that is random. Predicting the
 next letter from position t takes what stands at t − 1, which only attention can fetch.
@@ -6,7 +6,10 @@ next letter from position t takes what stands at t − 1, which only attention c
 *Brackets*: words of four kinds of brackets, properly nested, at most three deep. Whether one opens or closes next is a
 coin's toss; which kind closes is settled by the innermost one that is open, however far back it stands.
 
-Tokens 0 to 7 are letters, 8 to 11 opening brackets, 12 to 15 the closing ones in the same order.
+Both are to be predicted from the same position, so that a head which looks for the letter cannot look for the bracket:
+on letters and brackets in sequences apart, one head could do the work of several, and nothing would be learnt of them.
+
+Parts 0 to 7 are letters, 8 to 11 opening brackets, 12 to 15 the closing ones in the same order.
 """
 
 from __future__ import annotations
@@ -17,20 +20,35 @@ import torch
 
 LETTERS, KINDS, DEPTH = 8, 4, 3
 VOCABULARY = LETTERS + 2 * KINDS
+"""Parts of tokens: each is a letter and a bracket."""
 RANDOM = 0.1
 """Of the letters: without it a model could learn whole sequences by heart from their first two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brackets:
-    """Bracket tokens [count, length], and for each position the innermost open bracket's (−1: none) after it."""
+    """Brackets [count, length], and for each position the innermost open bracket's (−1: none) after it."""
 
     tokens: torch.Tensor
     innermost: torch.Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Tokens [count, length, 2], letters and brackets, and the innermost open bracket after each position."""
+
+    tokens: torch.Tensor
+    innermost: torch.Tensor
+
+
+def sequences(count: int, length: int, generator: torch.Generator) -> Sequences:
+    """Letters and brackets that know nothing of each other, side by side in every token."""
+    chains, words = letters(count, length, generator), brackets(count, length, generator)
+    return Sequences(torch.stack((chains, words.tokens), dim=-1), words.innermost)
+
+
 def letters(count: int, length: int, generator: torch.Generator) -> torch.Tensor:
-    """Tokens [count, length] of one permutation, drawn first."""
+    """Letters [count, length] of one permutation, drawn first."""
     follows = torch.randperm(LETTERS, generator=generator)
     tokens = torch.randint(LETTERS, (count, length), generator=generator)
     stray = torch.rand(count, length, generator=generator) < RANDOM

@@ -73,7 +73,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Tokens [batch, seq_len] to logits [batch, seq_len, vocabulary]."""
+    """Tokens [batch, seq_len, parts], each embedded as the sum of its parts, to logits [batch, seq_len, vocabulary]."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """The logits, and where the heads of each layer looked."""
-        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
+        x = self.tokens(tokens).sum(-2) + self.positions.weight[: tokens.shape[1]]
         looks = []
         for block in self.blocks:
             x, looked = block(x)

@@ -96,6 +96,7 @@ class Cases:
     d_model: tuple[int, ...] = ()
     n_head: tuple[int, ...] = ()
     head_dim: tuple[int, ...] = ()
+    batch: tuple[int, ...] = ()
     masks: tuple[str, ...] = ()
     counters: bool = False
     needs_gpu: bool = False

@@ -62,13 +62,13 @@ class Evidence:
     run: Run
     observed: Observed
     _standings: dict[tuple[Named, Place], Standing] = field(init=False, repr=False)
-    """Of stacks that differ in their depth alone, the deepest."""
+    """Of stacks that differ in their depth alone, the deepest that is ok."""
     _times: dict[Case, Medians] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._standings = {
             ((one.record.case.stage, one.variant), place_of(one.record.case)): one
-            for one in sorted(self.run.standings(), key=lambda one: one.record.case.n_layer)
+            for one in sorted(self.run.standings(), key=_preferred)
             if one.record.case.direction == FORWARD and _coupled(one.record.case)
         }
         self._times = medians(self.run.trials)
@@ -157,6 +157,10 @@ class Evidence:
         found = self._standings.get((named, place))
         return found if found and found.outcome is Outcome.OK and not found.implausible else None
 
+    def has(self, named: Named, place: Place) -> bool:
+        """Whether this case was to be measured, however it ended."""
+        return (named, place) in self._standings
+
     def all_at(self, place: Place) -> list[Standing]:
         """Every case that is ok at this shape."""
         found = (self.standing(named, at) for named, at in self._standings if at == place)
@@ -185,6 +189,20 @@ class Evidence:
                 return None
             if not any(found.outcome is Outcome.OK for found in of_one):
                 return f"{'/'.join(one)} is {ended(of_one[0].record)}"
+        return None
+
+    def why_not_forward(self, needs: Iterable[Named], d_model: int | None, n_head: int | None) -> str | None:
+        """Of the first of these cases that the run has not: in which directions it has it, if in any."""
+        fits = [
+            case
+            for case in self.run.manifest.cases
+            if _coupled(case) and d_model in (None, case.d_model) and n_head in (None, case.n_head)
+        ]
+        for one in needs:
+            directions = dict.fromkeys(of.direction for of in fits if (of.stage, of.variant) == one)
+            if FORWARD not in directions:
+                told = f"the run has {'/'.join(one)} {' and '.join(directions)} alone, and claims are about forward"
+                return told if directions else None
         return None
 
     def ratio(
@@ -217,6 +235,10 @@ class Evidence:
             if found and found.outcome is not Outcome.OK:
                 return f"{'/'.join(named)} is {ended(found.record)}"
         return "not all of these cases are in the run"
+
+
+def _preferred(one: Standing) -> tuple[bool, int]:
+    return one.outcome is Outcome.OK, one.record.case.n_layer
 
 
 def _coupled(case: Case) -> bool:

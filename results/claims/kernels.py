@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from results.figures import Kernel
     from results.ranking import Standing
 
 FILLS_AND_COPIES = ("Memset", "Memcpy")
@@ -34,6 +35,15 @@ def matmuls(standing: Standing) -> float | str:
     return _counted(standing, (*FILLS_AND_COPIES, *HELPERS))
 
 
+def products_s(standing: Standing) -> float | None:
+    """Seconds of one call in kernels that multiply matrices, where scores are stored; None where that is not known."""
+    dispatch = standing.record.dispatch
+    if dispatch is None:
+        return None
+    beside = (*FILLS_AND_COPIES, *HELPERS, "softmax")
+    return sum(kernel.summed_s for kernel in dispatch.kernels if not _is_any(kernel, beside)) or None
+
+
 def backend(standing: Standing) -> str | None:
     """Whose fused attention ran, or `none`: an unfused one; None where the kernels are not known."""
     dispatch = standing.record.dispatch
@@ -47,8 +57,8 @@ def _counted(standing: Standing, without: tuple[str, ...]) -> float | str:
     dispatch = standing.record.dispatch
     if dispatch is None or dispatch.launches is None:
         return (dispatch.reason if dispatch else None) or "its kernels were not recorded"
-    return sum(
-        kernel.launches
-        for kernel in dispatch.kernels
-        if not any(part.lower() in kernel.name.lower() for part in without)
-    )
+    return sum(kernel.launches for kernel in dispatch.kernels if not _is_any(kernel, without))
+
+
+def _is_any(kernel: Kernel, parts: tuple[str, ...]) -> bool:
+    return any(part.lower() in kernel.name.lower() for part in parts)

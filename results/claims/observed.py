@@ -80,13 +80,13 @@ class Dependence(Stored):
 
 @dataclass(frozen=True, slots=True)
 class Learnt(Stored):
-    """One seeded training of the small transformer, on letters and brackets (`harness.lesson.sequences`).
+    """One seeded training of the small transformer, on letters with brackets (`harness.lesson.sequences`).
 
-    `loss` is on held-out sequences, in nats a token. `previous` is how often the best head looks most at the token
-    before, over letters; `matching` how often at the bracket that is closed next, where that is not the token itself.
-    `…_untrained` are those of the same model before training: the best of as many heads.
-    `redundant` is ln of the ratio of gradient norms, cloned heads ÷ the others, minus the same in a twin that trained
-    on the same batches without a clone; None where there is one head.
+    `loss` is on held-out sequences, in nats a token, of its letter and its bracket together. `previous` is how often
+    the best head looks most at the token before; `matching` how often at the bracket that is closed next, where that is
+    not the token itself. `…_untrained` are those of the same model before training: the best of as many heads.
+    `beside_clone` is ln of a head's gradient norm beside a clone that does half of its work, over its norm where it
+    does all of it, all else alike; None where there is one head.
     """
 
     seed: int
@@ -97,7 +97,7 @@ class Learnt(Stored):
     previous_untrained: float
     matching: float
     matching_untrained: float
-    redundant: float | None = None
+    beside_clone: float | None = None
     took_s: float | None = None
 
     def __post_init__(self) -> None:

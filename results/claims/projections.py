@@ -43,7 +43,7 @@ def _asked(counts: dict[str, int], n_head: int) -> list[Part]:
             due,
             Statement(
                 f"products that {variant} asks PyTorch for",
-                f"{variant} asks PyTorch for {{}} matrix product{'s' if due > 1 else ''}",
+                f"{variant} asks PyTorch for {{}} matrix product{_of_each(due)}",
                 f"{variant} asks PyTorch for {{}} matrix products, not {due}",
             ),
         )
@@ -58,7 +58,7 @@ def _launched(evidence: Evidence, place: Place) -> list[Part]:
             due,
             Statement(
                 f"matmul kernels of {variant}",
-                f"{variant} launches {{}} matmul kernel{'s' if due > 1 else ''}",
+                f"{variant} launches {{}} matmul kernel{_of_each(due)}",
                 f"{variant} launches {{}} matmul kernels, not {due}",
                 evidence.words(place),
             ),
@@ -71,6 +71,11 @@ def _launched(evidence: Evidence, place: Place) -> list[Part]:
 def _due(n_head: int) -> dict[str, int]:
     """Products for Q, K and V together."""
     return {"per_head": 3 * n_head, "fused": 3, "fused_qkv": 1}
+
+
+def _of_each(due: int) -> str:
+    """The lesson counts a projection, of which there are three."""
+    return f"s, {due // 3} for each of Q, K and V" if due > 1 else " for Q, K and V"
 
 
 def throughput(evidence: Evidence) -> list[Part]:
@@ -109,6 +114,8 @@ def _at(evidence: Evidence, place: Place) -> list[Part]:
 
 def _peak(evidence: Evidence, fused: Standing, place: Place) -> Part:
     """The share of what a large matmul reached in this run, else of the datasheet's peak."""
+    if not evidence.on_gpu:
+        return unasked("the fused projection's rate", "tensor cores are a GPU's; this run is on a CPU")
     burst = burst_flops_per_s(fused.ceilings, place.dtype)
     peak = burst or peak_flops_per_s(fused.manifest, place.dtype)
     of = "what a large matmul reaches here" if burst else "the datasheet's peak"
@@ -119,7 +126,7 @@ def _peak(evidence: Evidence, fused: Standing, place: Place) -> Part:
     if peak and flops and (times := evidence.bounds(FUSED, place)):
         value, high, low = (flops / one / peak for one in times)
         found = Number(value, Unit.SHARE, low, high)
-    told = f"the fused matmul does {{}} of {of}"
+    told = f"the fused matmuls do {{}} of {of}"
     about = f"the fused projection's rate as a share of {of}"
     return above(found, PEAK, Statement(about, told, f"{told}, not {100 * PEAK:g} %", evidence.words(place)))
 
@@ -152,7 +159,7 @@ C1 = Claim(
 C2 = Claim(
     "C2",
     "Tensor cores reach peak throughput on a matmul of the fused size; twelve per-head matmuls under-use the hardware.",
-    "the fused matmul reaches 90 % of what a large matmul does on this GPU; heads apart take more than 1.10 × its time",
+    "the fused matmuls reach 90 % of a large matmul's rate on this GPU; heads apart take more than 1.10 × their time",
     throughput,
     (CASES,),
 )

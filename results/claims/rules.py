@@ -20,13 +20,15 @@ class Statement:
 
     What `holds` says is true of the number whatever it is, so that it is said where nothing is decided, too.
 
-    `at` is the shape it is asked of, in words. Statements of one kind share what they are about.
+    `at` is the shape it is asked of, in words, `of` the variant where several are asked. Statements of one kind share
+    what they are about.
     """
 
     about: str
     holds: str
     fails: str
     at: str = ""
+    of: str = ""
 
 
 def above(found: Number | str, limit: float, asked: Statement) -> Part:
@@ -61,7 +63,8 @@ def exactly(found: float | str, due: int, asked: Statement) -> Part:
 
 def missing(asked: Statement, reason: str, margin: str = "") -> Part:
     """A part for which nothing was measured."""
-    return Part(asked.about, asked.at, asked.about, Answer.MISSING, margin, reason=reason)
+    says = f"{asked.about}, of {asked.of}" if asked.of else asked.about
+    return Part(asked.about, asked.at, says, Answer.MISSING, margin, reason=reason)
 
 
 def unasked(about: str, reason: str) -> Part:
@@ -80,7 +83,8 @@ def not_in_run(
     heads = "" if n_head is None else f" with {n_head} head{'s' if n_head > 1 else ''}"
     at = "" if d_model is None else f" at d_model {d_model}{heads}"
     lacking = f"the run does not have {' and '.join('/'.join(one) for one in needs)}{at}"
-    return unasked(about, evidence.why_left_out(needs, d_model, n_head) or lacking)
+    why = evidence.why_left_out(needs, d_model, n_head) or evidence.why_not_forward(needs, d_model, n_head)
+    return unasked(about, why or lacking)
 
 
 def _judged(found: Number | str, low: float, high: float, asked: Statement, margin: str) -> Part:

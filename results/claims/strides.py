@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from results.claims.claim import Cases, Claim, Part
+from results.claims.kernels import launched, products_s
 from results.claims.lesson import D_MODEL, N_HEAD
 from results.claims.rules import Statement, above, not_in_run
+from results.words import counted
 
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence, Named, Place
@@ -22,8 +24,11 @@ COPIED = ("attention", "sdpa_contiguous_copies")
 
 SDPA = tuple(f"sdpa{backend}" for backend in ("", "_cudnn", "_flash", "_efficient", "_math"))
 OURS = ("flash_portable", "flash_hopper")
-KERNELS = (*SDPA, *OURS, "materialized", "per_head_loop")
-"""The last asks what the lesson's sentence says: a product Q_h · K_hᵀ for each head alone."""
+STORED = ("materialized", "per_head_loop")
+"""Their scores are stored, their products launched apart and told apart: at batch 32 an H200 spends a sixth of the time
+in them. The last asks what the lesson's sentence says, a product Q_h · K_hᵀ for each head alone."""
+
+KERNELS = (*SDPA, *OURS, *STORED)
 
 RELAYOUT_PAID = "strided ÷ (relayout + contiguous)"
 RELAYOUT = Cases(
@@ -61,9 +66,30 @@ def parts(evidence: Evidence) -> list[Part]:
 
 def _gained(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
     told = f"{contiguous[1]} takes {{}} the time on heads as a stride that it takes on contiguous ones"
+    told += _kernels_more(evidence, contiguous, strided, place)
+    told += _products(evidence, contiguous, strided, place)
     about = "strided ÷ contiguous"
-    asked = Statement(about, told, f"{told}: no percent gained", evidence.words(place))
+    asked = Statement(about, told, f"{told}: no percent gained", evidence.words(place), contiguous[1])
     return [above(evidence.ratio((strided,), (contiguous,), place), FASTER, asked)]
+
+
+def _kernels_more(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> str:
+    """What tells a matmul that is slower on strided heads from one that PyTorch gives copies of them."""
+    found = [evidence.standing(named, place) for named in (strided, contiguous)]
+    counts = [launched(one) for one in found if one]
+    more = [count for count in counts if not isinstance(count, str)]
+    if len(more) < 2 or more[0] <= more[1]:
+        return ""
+    return f", with {counted(round(more[0] - more[1]), 'kernel')} more"
+
+
+def _products(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> str:
+    """What the matmuls alone take, from one pass under a profiler: no interval, and so nothing that decides."""
+    found = [evidence.standing(named, place) for named in (strided, contiguous)]
+    seconds = [products_s(one) if one and one.variant.startswith(STORED) else None for one in found]
+    if None in seconds:
+        return ""
+    return f" (its products alone {(seconds[0] or 0.0) / (seconds[1] or 1.0):.2f} ×, under a profiler)"
 
 
 def _relayout_paid(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:
@@ -73,7 +99,8 @@ def _relayout_paid(evidence: Evidence, contiguous: Named, strided: Named, place:
     told = (
         f"with the relayout by split/{relayout[1]} paid, {contiguous[1]} on strided heads takes {{}} the time"
     )
-    asked = Statement(RELAYOUT_PAID, told, f"{told}: the relayout does not pay", evidence.words(place))
+    lost, at = f"{told}: the relayout does not pay", evidence.words(place)
+    asked = Statement(RELAYOUT_PAID, told, lost, at, contiguous[1])
     return [above(evidence.ratio((strided,), (contiguous, relayout), place, _warm(evidence)), 1.0, asked)]
 
 

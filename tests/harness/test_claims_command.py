@@ -15,7 +15,7 @@ import pytest
 
 from harness import claims_command, experiments
 from harness.claims_command import Options, chosen
-from harness.claims_measuring import plan_of, selection_of
+from harness.claims_measuring import cases_to_count, plan_of, selection_of
 from harness.errors import INTERRUPTED, HeadbenchError, UsageError
 from harness.plan import VariantFacts
 from results.claims import CLAIMS, Evidence
@@ -167,10 +167,34 @@ def test_a_case_that_two_claims_want_is_measured_once_and_a_gpus_not_on_a_cpu() 
     assert len(plan.groups) == 1
 
 
+ON_GPU = {
+    **builders.GPU_ENVIRONMENT,
+    "device": "cuda:0",
+    "gpu": {**builders.GPU_ENVIRONMENT["gpu"], "memory_bytes": 141 << 30},
+}
+
+
+def on_a_gpu() -> list[VariantFacts]:
+    """Every variant, as a GPU that lacks nothing has them."""
+    return [VariantFacts(stage, name, "", "", None, None) for stage, name in discover().variants]
+
+
+def test_on_a_gpu_only_what_a_claim_asks_for_is_counted_and_that_is_a_part_of_what_is_timed() -> None:
+    timed = plan_of((cases for claim in CLAIMS.values() for cases in claim.cases), on_a_gpu(), ON_GPU)
+    counted = cases_to_count(CLAIMS.values(), on_a_gpu(), ON_GPU)
+    assert set(counted) < set(timed.cases)
+    assert {(case.stage, case.causal) for case in counted} == {("attention", False)}
+    assert {case.head_dim for case in counted} == {32, 64, 72, 80}
+    assert cases_to_count([CLAIMS["C2"]], on_a_gpu(), ON_GPU) == ()
+    assert cases_to_count(CLAIMS.values(), FACTS, ON_CPU) == ()
+
+
 def test_trainings_are_shared_out_and_each_seed_trains_both_models() -> None:
     jobs = experiments.jobs_for(["learnt", "calls", "learnt"], quick=True)
-    assert [job["kind"] for job in jobs] == ["learnt"] * 6 + ["calls"]
-    assert {(job["seed"], job["n_head"]) for job in jobs[:-1]} == {(s, h) for s in range(3) for h in (4, 1)}
+    assert [job["kind"] for job in jobs] == ["learnt"] * 10 + ["calls"]
+    assert {(job["seed"], job["n_head"]) for job in jobs[:-1]} == {(s, h) for s in range(5) for h in (4, 1)}
+    heads = [[job.get("n_head") for job in jobs[first::2]] for first in (0, 1)]
+    assert [of.count(4) for of in heads] == [3, 2], "no child has all the long ones"
     assert len(experiments.jobs_for(["learnt"], quick=False)) > len(jobs)
 
 

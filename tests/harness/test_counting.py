@@ -162,3 +162,15 @@ def test_a_run_announces_what_counting_takes_beyond_its_budget(counters, device,
     said = run_command._estimate(plan, {"device": device}, settings)
     beyond = f", and some {usual_s([None] * 48):.0f} s more for Nsight Compute"
     assert said == f"about 600 s{beyond if more else ''}"
+
+
+def test_where_some_cases_are_asked_for_the_others_get_the_reason(tmp_path, monkeypatch):
+    fake = FakeNcu(tmp_path, monkeypatch, script([*called(B, CUDNN_64), DONE], log=recorded.text()))
+    with measured(tmp_path / "runs") as writer:
+        Counting(writer, Quiet(), asked=(B,)).run()
+        assert writer.run.unobserved().get("counters", []) == []
+        found = counted_in(writer)
+    assert found["b"].issued_flops is not None
+    assert found["a"].issued_flops is found["c"].issued_flops is None
+    assert found["a"].reason == "no claim asks for its counters: run --counters ncu has them"
+    assert len(fake.starts()) == 1

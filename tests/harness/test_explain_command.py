@@ -39,6 +39,15 @@ def test_the_base_is_looked_up_in_the_variants_stage(capsys) -> None:
     assert all(len({side["case"]["batch"] for side in sides}) == 1 for sides in shapes)
 
 
+def test_parts_stand_in_the_order_of_a_call_whatever_each_side_lacks(capsys) -> None:
+    explain_command.show("fused_graph", "stack/fused_sdpa", DEFAULT, ["markdown"])
+    rows = [
+        line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("|")
+    ]
+    order = ["launch", "launches and gaps", "gaps", "idle SMs", "useful", "rest of kernels", "eager call"]
+    assert rows[2:] == order
+
+
 def test_markdown_has_a_table_for_each_shape(capsys) -> None:
     explain_command.show("block_per_head", None, HEAD_DIM, ["markdown"])
     page = capsys.readouterr().out

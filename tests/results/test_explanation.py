@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,26 @@ def test_work_on_vector_units_is_held_against_no_tensor_peak(tmp_path) -> None:
     assert "vector units" in str(of.bars[-1].reason)
 
 
+def test_float32_is_held_against_the_peak_of_vector_units(tmp_path) -> None:
+    found = standing(tmp_path, counters=Counters(issued_flops=0.0, sm_active_percent=100.0))
+    case = replace(found.record.case, dtype="fp32")
+    peaks = {"fp32": {"flops_per_s": PEAK / 10, "clock_mhz": 1830}}
+    manifest = replace(found.manifest, environment={**found.manifest.environment, "peaks": peaks})
+    of = explain(
+        replace(
+            found, record=replace(found.record, case=case, useful_flops=int(PEAK * 2e-6)), manifest=manifest
+        )
+    )
+    assert {bar.name: bar.seconds for bar in of.bars}[USEFUL] == pytest.approx(20e-6)
+    assert "what vector units executed is not counted" in str(of.bars[-1].reason)
+
+
+def test_without_a_graph_time_the_windows_share_of_sms_is_told_to_be_of_gaps_too(tmp_path) -> None:
+    found = standing(tmp_path, counters=None, gpm=Gpm(sm_active_percent=50.0), modes=("isolated", "eager"))
+    assert "without a graph time" in str(explain(found).bars[-1].reason)
+    assert "no reason" not in str(explain(found).bars[-1].reason)
+
+
 def test_parts_that_exceed_the_kernels_are_not_split(tmp_path) -> None:
     of = explain(standing(tmp_path, useful_flops=int(PEAK * 100e-6), counters=None))
     assert [bar.name for bar in of.bars] == [LAUNCH, GAPS, "kernels"]
@@ -109,11 +131,7 @@ def test_bars_add_up_to_the_eager_call(
     assert all(bar.seconds >= 0 for bar in of.bars if bar.name in (IDLE, PADDING, USEFUL, REST, "kernels"))
 
 
-def test_the_recorded_runs_add_up_and_show_the_padding_of_72() -> None:
-    for name in ("default", "head_dim"):
-        for found in results.read(f"nvidia-h200/{name}").standings():
-            of = explain(found)
-            assert sum(bar.seconds for bar in of.bars) == pytest.approx(of.eager_s or 0)
+def test_the_recorded_run_shows_the_padding_of_72() -> None:
     padding = {
         (one.variant, one.record.case.head_dim): {bar.name: bar.seconds for bar in explain(one).bars}
         for one in results.read("nvidia-h200/head_dim").standings()
@@ -121,3 +139,12 @@ def test_the_recorded_runs_add_up_and_show_the_padding_of_72() -> None:
     }
     assert padding["sdpa", 64][PADDING] == 0
     assert padding["sdpa", 72][PADDING] == pytest.approx(7 / 9 * padding["sdpa", 72][USEFUL])
+
+
+@pytest.mark.parametrize("name", ["default", "head_dim", "kernels_1024"])
+def test_recorded_bars_add_up_and_only_differences_of_two_measurements_are_negative(name: str) -> None:
+    found = [explain(one) for one in results.read(f"nvidia-h200/{name}").standings()]
+    assert sum(bool(of.bars) for of in found) > 20
+    for of in found:
+        assert sum(bar.seconds for bar in of.bars) == pytest.approx(of.eager_s or 0)
+        assert all(bar.seconds >= 0 or bar.name in (LAUNCH, GAPS) for bar in of.bars)

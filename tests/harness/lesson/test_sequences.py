@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.lesson.sequences import DEPTH, KINDS, LETTERS, RANDOM, VOCABULARY, brackets, letters
+from harness.lesson.sequences import DEPTH, KINDS, LETTERS, RANDOM, VOCABULARY, brackets, letters, sequences
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -45,3 +45,13 @@ def test_brackets_nest_and_the_innermost_is_known(seed: int, length: int) -> Non
 def test_the_same_seed_gives_the_same_sequences() -> None:
     assert torch.equal(letters(5, 9, seeded(3)), letters(5, 9, seeded(3)))
     assert torch.equal(brackets(5, 9, seeded(3)).tokens, brackets(5, 9, seeded(3)).tokens)
+
+
+def test_a_token_is_a_letter_and_a_bracket_that_know_nothing_of_each_other() -> None:
+    both = sequences(2000, 8, seeded(1))
+    letter, bracket = both.tokens.unbind(-1)
+    assert int(letter.max()) < LETTERS <= int(bracket.min())
+    assert torch.equal(letter, letters(2000, 8, seeded(1)))
+    opens = (bracket[:, -1] < LETTERS + KINDS).double()
+    shares = torch.stack([opens[letter[:, -1] == one].mean() for one in range(LETTERS)])
+    assert (shares - opens.mean()).abs().max() < 0.13

@@ -71,3 +71,31 @@ def finding(claim: str, of: Run, observed: Observed | None = None) -> Finding:
 def answers(found: Finding) -> dict[str, str]:
     """The answer of each kind of statement; of several alike, the last."""
     return {part.about: part.answer.value for part in found.parts}
+
+
+def attention(name: str, **shape):
+    return case("attention", name, **shape)
+
+
+def sweep(times_s: dict[int, float], kernels: dict[int, str]):
+    """PyTorch's attention at some head_dims, heads enough for 132 multiprocessors."""
+    cases = {
+        head_dim: attention("sdpa", head_dim=head_dim, d_model=12 * head_dim, batch=32)
+        for head_dim in times_s
+    }
+    names = {cases[head_dim]: {name: 1} for head_dim, name in kernels.items()}
+    return run({cases[head_dim]: time_s for head_dim, time_s in times_s.items()}, names)
+
+
+def layer(layer_s: float, stack_s: float | None = None):
+    """The lesson's steps of 2e-4 s, a layer's own of 1e-4 s, kernels as due, a layer, and a stack of twelve."""
+    steps = {
+        case("qkv", "fused"): {"gemm": 3},
+        attention("sdpa"): {"fmha": 1},
+        case("output", "concat_matmul"): {"gemm": 1, "elementwise": 1},
+    }
+    taken = (case("qkv", "fused_qkv"), attention("sdpa_strided"), case("output", "strided_matmul"))
+    whole, stack = case("sublayer", "fused_sdpa"), case("stack", "fused_sdpa")
+    times = {**dict.fromkeys(steps, 2e-4), **dict.fromkeys(taken, 1e-4), whole: layer_s}
+    kernels = {**steps, whole: {"gemm": 3}, stack: {"gemm": 48}}
+    return run(times | ({stack: stack_s} if stack_s else {}), kernels, parameters={whole: 100, stack: 1200})

@@ -26,7 +26,7 @@ from tests.results.claims.made_up import answers, case, finding, run
 
 NOTHING = run({})
 LEARNT = Learnt(0, 4, 500, 1.0, 0.99, 0.2, 0.7, 0.1, -0.3)
-TRAINED = [replace(LEARNT, seed=seed, redundant=-0.3 + 0.01 * seed) for seed in range(5)]
+TRAINED = [replace(LEARNT, seed=seed, beside_clone=-0.3 + 0.01 * seed) for seed in range(5)]
 DEPENDENCE = Dependence(0, 4, 6, own_least=0.7, others_largest=0.0, mixed_least=0.5, mixed_median=2.0)
 
 
@@ -41,11 +41,17 @@ def test_c3_depends_on_what_is_assumed_of_the_rest() -> None:
     attention, embeddings = 28_311_552, 7_275_264
     plain = Parameters(768, 12, 3072, 8449, 1024, attention, 56_623_104, embeddings)
     found = finding("C3", NOTHING, Observed(parameters=[plain]))
-    assert found.judgement == "partly", "28.3 of 92.2 M is no quarter"
+    assert list(answers(found).values()) == ["holds", "holds", "missing"], (
+        "92.2 M is another model than 120 M"
+    )
+    assert "92.2 M and is another" in str(found.parts[2].reason)
+    assert "120.5 M, of which MLP and embeddings are 77 %" in str(found.parts[2].reason)
     gated = replace(plain, mlp=84_934_656)
     assert finding("C3", NOTHING, Observed(parameters=[gated])).judgement == "supported"
     narrow = replace(plain, attention=12 * 768**2, mlp=12 * 768**2)
     assert finding("C3", NOTHING, Observed(parameters=[narrow])).judgement == "refuted"
+    wide = replace(plain, attention=60_000_000, mlp=52_000_000)
+    assert answers(finding("C3", NOTHING, Observed(parameters=[wide])))[found.parts[2].about] == "fails"
 
 
 @pytest.mark.parametrize(
@@ -80,20 +86,11 @@ def test_c6_is_never_more_than_partly_supported_since_entities_are_not_measured(
 
 
 def test_c6_sees_redundant_heads_with_gradients_as_large() -> None:
-    level = [replace(one, redundant=0.001 * one.seed) for one in TRAINED]
-    assert (
-        answers(finding("C6", NOTHING, Observed(learnt=level)))[
-            "gradients of unique heads ÷ those of a clone"
-        ]
-        == "fails"
-    )
-    scattered = [replace(one, redundant=(-1) ** one.seed) for one in TRAINED]
-    assert (
-        answers(finding("C6", NOTHING, Observed(learnt=scattered)))[
-            "gradients of unique heads ÷ those of a clone"
-        ]
-        == "undecided"
-    )
+    about = "gradients of a unique head ÷ those of a redundant one"
+    level = [replace(one, beside_clone=0.001 * one.seed) for one in TRAINED]
+    assert answers(finding("C6", NOTHING, Observed(learnt=level)))[about] == "fails"
+    scattered = [replace(one, beside_clone=(-1) ** one.seed) for one in TRAINED]
+    assert answers(finding("C6", NOTHING, Observed(learnt=scattered)))[about] == "undecided"
 
 
 def test_c6_says_of_no_head_that_it_looks_somewhere_more_often_than_always() -> None:
@@ -104,7 +101,7 @@ def test_c6_says_of_no_head_that_it_looks_somewhere_more_often_than_always() -> 
 
 
 def test_c6_counts_the_seeds_that_its_number_is_of() -> None:
-    one_lacks = [replace(TRAINED[0], redundant=None), *TRAINED[1:]]
+    one_lacks = [replace(TRAINED[0], beside_clone=None), *TRAINED[1:]]
     assert "of 4 seeds" in finding("C6", NOTHING, Observed(learnt=one_lacks)).parts[0].says
 
 

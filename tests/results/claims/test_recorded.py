@@ -23,10 +23,10 @@ DEFAULT = {
     "C10": "partly",  # faster per FLOP than 72; what is executed was not counted
     "C11": "partly",
     "C12": "partly",  # slower per FLOP than 64, yet cuDNN at both
-    "C13": "partly",  # 3 + 1 + 1 kernels, but 178.2 + 155.0 + 129.4 µs for a layer of 387.5
+    "C13": "partly",  # 3 + 1 + 1 kernels, 171.4 + 155.0 + 59.1 µs for a layer of 387.5; a stack at 1.10 × is open
 }
 HEAD_DIM = {
-    "C10": "supported",  # every library issues 1.00 × at 64
+    "C10": "partly",  # every library issues 1.00 × at 64; 80 was not measured
     "C11": "partly",  # cuDNN issues 2.00 × at 32, FlashAttention-2 1.00 ×
     "C12": "partly",  # 1.33 to 1.78 × at 72, ours 1.00 ×, cuDNN stays
 }
@@ -62,7 +62,7 @@ def test_the_head_dim_run_answers_what_it_holds(claim: str, verdict: str) -> Non
         ("default", "C2", "a Python caller waits", 668.78 / 182.77),
         ("default", "C10", "sdpa does", (229.59 / 72) / (159.19 / 64)),
         ("default", "C11", "sdpa_flash does", (178.18 / 32) / (246.28 / 64)),
-        ("default", "C13", "measured apart", (178.17 + 155.00 + 129.40) / 387.47),
+        ("default", "C13", "measured apart", (171.37 + 155.00 + 59.12) / 387.47),
         ("head_dim", "C11", "sdpa_cudnn executes", 2.0),
         ("head_dim", "C12", "sdpa_flash executes", 4 / 3),
     ],

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from results.claims.claim import Answer
-from results.schema import Outcome
+from results.figures import Dispatch, Kernel
+from results.schema import Observation
 from tests.results import builders
-from tests.results.claims.made_up import answers, case, finding, run
+from tests.results.claims.made_up import answers, attention, case, finding, layer, run, sweep
 
 if TYPE_CHECKING:
     from results.run import Run
@@ -37,10 +38,6 @@ def test_c2_needs_heads_apart_to_be_slower() -> None:
     assert answers(finding("C2", slow))["the same for a Python caller"] == "holds"
     level = run({QKV["per_head"]: 1.05e-4, QKV["fused"]: 1e-4})
     assert finding("C2", level).judgement == "refuted", "neither at the peak nor faster"
-
-
-def attention(name: str, **shape):
-    return case("attention", name, **shape)
 
 
 @pytest.mark.parametrize(
@@ -106,94 +103,31 @@ def test_c8_asks_the_lessons_own_question_of_a_product_for_each_head_alone() -> 
     assert (part.about, part.number.value) == ("strided ÷ contiguous", pytest.approx(1.2))
 
 
-@pytest.mark.parametrize(("batch", "ours_s", "verdict"), [(32, 1e-4, "supported"), (1, 9e-4, "partly")])
-def test_c9_asks_for_blocks_and_for_time(batch: int, ours_s: float, verdict: str) -> None:
-    ours, library = attention("block_per_head", batch=batch), attention("sdpa", batch=batch)
-    found = finding("C9", run({ours: ours_s, library: 1e-4}, {ours: {"block_per_head": 1}}))
-    assert found.judgement == verdict
-
-
-def sweep(times_s: dict[int, float], kernels: dict[int, str]):
-    """PyTorch's attention at some head_dims."""
-    cases = {head_dim: attention("sdpa", head_dim=head_dim, d_model=12 * head_dim) for head_dim in times_s}
-    names = {cases[head_dim]: {name: 1} for head_dim, name in kernels.items()}
-    return run({cases[head_dim]: time_s for head_dim, time_s in times_s.items()}, names)
-
-
-def test_c12_knows_a_fallback_when_it_sees_one() -> None:
-    stays = sweep({64: 1e-4, 72: 1e-4}, {64: "cudnn_x", 72: "cudnn_y"})
-    assert answers(finding("C12", stays))["PyTorch's choice at 72"] == "fails"
-    falls = sweep({64: 1e-4, 72: 2e-4}, {64: "pytorch_flash::flash_fwd_kernel", 72: "fmha_cutlassF"})
-    assert answers(finding("C12", falls)) == {
-        "issued ÷ useful at 72": "missing",
-        "useful work a second at 64 ÷ at 72": "holds",
-        "PyTorch's choice at 72": "holds",
-        "attention at head_dim 32, 64 and 72": "missing",  # of every kernel but sdpa
-    }
-
-
-def test_c11_weighs_times_with_the_work_done() -> None:
-    half_the_work_in_the_same_time = sweep({64: 1e-4, 32: 1e-4}, {})
-    found = finding("C11", half_the_work_in_the_same_time)
-    (part,) = [part for part in found.parts if part.about.startswith("useful work")]
-    assert part.number is not None
-    assert part.number.value == pytest.approx(2)
-    half_the_work_in_half_the_time = sweep({64: 1e-4, 32: 0.5e-4}, {})
-    assert (
-        answers(finding("C11", half_the_work_in_half_the_time))["useful work a second at 64 ÷ at 32"]
-        == "fails"
-    )
-
-
-def layer(layer_s: float, stack_s: float | None = None):
-    """Three steps of 1e-4 s, kernels as they are due, a layer, and a stack of twelve."""
-    steps = {
-        case("qkv", "fused"): {"gemm": 3},
-        attention("sdpa"): {"fmha": 1},
-        case("output", "concat_matmul"): {"gemm": 1},
-    }
-    whole, stack = case("sublayer", "fused_sdpa"), case("stack", "fused_sdpa")
-    times = {**dict.fromkeys(steps, 1e-4), whole: layer_s} | ({stack: stack_s} if stack_s else {})
-    return run(times, {**steps, whole: {"gemm": 4}}, parameters={whole: 100, stack: 1200})
+def blocks(times_s: dict[int, float]):
+    """The lesson's kernel at some batches, and the library's, which takes 1e-4 s whatever the batch."""
+    ours = {attention("block_per_head", batch=batch): time_s for batch, time_s in times_s.items()}
+    library = {attention("sdpa", batch=batch): 1e-4 for batch in times_s}
+    return run({**ours, **library}, {of: {"block_per_head": 1} for of in ours})
 
 
 @pytest.mark.parametrize(
-    ("layer_s", "stack_s", "verdict"),
-    [(3e-4, 36e-4, "supported"), (2e-4, 24e-4, "partly"), (3e-4, 24e-4, "partly"), (3e-4, None, "partly")],
+    ("times_s", "verdict"),
+    [({32: 1e-4}, "supported"), ({1: 9e-4}, "partly"), ({32: 8e-4, 1: 2e-4}, "partly")],
 )
-def test_c13_adds_up_steps_and_layers(layer_s: float, stack_s: float | None, verdict: str) -> None:
-    assert finding("C13", layer(layer_s, stack_s)).judgement == verdict
+def test_c9_asks_for_blocks_and_for_time(times_s: dict[int, float], verdict: str) -> None:
+    assert finding("C9", blocks(times_s)).judgement == verdict
 
 
-def test_c13_asks_for_a_stack_where_there_is_one_and_lacks_it_aloud_where_there_is_none() -> None:
-    with_stack, at_32 = layer(3e-4, 36e-4), layer(3e-4)
-    large = [replace(one, case=replace(one.case, batch=32)) for one in at_32.trials]
-    both = replace(with_stack, trials=[*with_stack.trials, *large])
-    depths = [part for part in finding("C13", both).parts if part.about == "a stack's time ÷ its layers'"]
-    assert [(part.at, part.answer.value) for part in depths] == [("batch 1", "holds")]
-    (lacking,) = [
-        part for part in finding("C13", at_32).parts if part.about == "a stack's time ÷ its layers'"
-    ]
-    assert "does not have stack/fused_sdpa" in str(lacking.reason)
-
-
-def test_of_stacks_of_several_depths_c13_takes_the_deepest() -> None:
-    of = layer(3e-4, 36e-4)
-    deep = [
-        replace(
-            one,
-            case=replace(one.case, n_layer=n_layer),
-            parameters=100 * n_layer,
-            timings={mode: builders.timing(3e-4 * n_layer) for mode in one.timings},
-        )
-        for one in of.trials
-        if one.case.stage == "stack"
-        for n_layer in (24, 2)
-    ]
-    layers = [one for one in of.trials if one.case.stage != "stack"]
-    told = [part.says for part in finding("C13", replace(of, trials=[*layers, *deep])).parts]
-    assert any("the time of 24 layers" in says for says in told)
-    assert not any("the time of 2 layers" in says for says in told)
+def test_c9_asks_that_more_heads_take_hardly_longer_where_there_is_room_for_them() -> None:
+    about = "time as heads are added"
+    (part,) = [one for one in finding("C9", blocks({32: 8e-4, 1: 2e-4})).parts if one.about == about]
+    assert part.number is not None
+    assert part.says == "32 × as many heads as at batch 1 take {} the time"
+    assert (part.answer, part.number.value, part.margin) == (Answer.HOLDS, pytest.approx(4), "below 16 ×")
+    assert answers(finding("C9", blocks({32: 64e-4, 1: 2e-4})))[about] == "fails", "one after the other"
+    assert about not in answers(finding("C9", blocks({32: 8e-4})))
+    full_already = blocks({64: 8e-4, 11: 2e-4})
+    assert about not in answers(finding("C9", full_already)), "132 blocks for 132 multiprocessors: no room"
 
 
 def test_a_cpu_has_no_tensor_cores_and_no_thread_blocks() -> None:
@@ -213,31 +147,6 @@ def test_c9_holds_with_a_block_a_multiprocessor_and_lacks_their_number_aloud() -
     found = finding("C9", unknown)
     assert answers(found)["blocks for multiprocessors"] == "missing"
     assert found.judgement == "partly"
-
-
-@pytest.mark.parametrize("claim", ["C10", "C11", "C12"])
-def test_a_kernel_that_nobody_measured_does_not_pass_for_one_that_agrees(claim: str) -> None:
-    found = finding(claim, sweep({32: 1e-4, 64: 1e-4, 72: 2e-4}, {}))
-    lacking = [part.reason or "" for part in found.parts if part.about.startswith("attention at")]
-    assert any("sdpa_efficient" in reason for reason in lacking)
-
-
-def test_heads_of_another_width_than_the_models_do_not_pass_for_the_lessons() -> None:
-    decoupled = {attention("sdpa", head_dim=width, d_model=768): 1e-4 * width for width in (32, 64, 72)}
-    assert finding("C11", run(decoupled)).of(Answer.HOLDS) == []
-    alone = {attention("sdpa", head_dim=72, d_model=768): 1e-4}
-    assert "does not have attention/sdpa" in str(finding("C11", run(alone)).parts[0].reason)
-
-
-@pytest.mark.parametrize("outcome", [Outcome.INCORRECT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY])
-def test_times_of_a_case_that_did_not_end_well_decide_nothing(outcome: Outcome) -> None:
-    of = sweep({64: 1e-4, 72: 2e-4}, {})
-    at_72 = next(index for index, one in enumerate(of.trials) if one.case.head_dim == 72)
-    of.trials[at_72] = replace(of.trials[at_72], outcome=outcome, reason="it broke", timings={})
-    found = finding("C10", of)
-    (part,) = [part for part in found.parts if part.about == "useful work a second at 64 ÷ at 72"]
-    assert (part.answer, part.number) == (Answer.MISSING, None)
-    assert "it broke" in str(part.reason)
 
 
 def test_a_split_matmul_is_a_matmul_and_what_adds_up_its_parts_is_none() -> None:
@@ -267,3 +176,57 @@ def replace_trials(of: Run, **changes: int) -> Run:
 def test_on_a_cpu_cases_that_are_there_are_not_said_to_be_lacking() -> None:
     on_cpu = run(dict.fromkeys(QKV.values(), 1e-4), environment=builders.CPU_ENVIRONMENT)
     assert finding("C1", on_cpu).parts[0].reason == "they were not counted"
+
+
+def test_c8_tells_a_matmul_that_is_given_copies_from_one_that_is_slower() -> None:
+    plain, strided = attention("materialized"), attention("materialized_strided")
+    copies = {plain: {"gemm": 2, "softmax": 1}, strided: {"gemm": 2, "softmax": 1, "copy": 3}}
+    (part, *_) = finding("C8", run({plain: 1e-4, strided: 2e-4}, copies)).of(Answer.HOLDS)
+    assert "contiguous ones, with 3 kernels more (its products alone 1.00 ×" in part.says
+    alike = {plain: copies[plain], strided: copies[plain]}
+    (part, *_) = finding("C8", run({plain: 1e-4, strided: 2e-4}, alike)).of(Answer.HOLDS)
+    assert "kernels more" not in part.says
+
+
+def test_c7_says_whose_kernel_ran_since_no_fused_one_takes_a_head_so_wide() -> None:
+    twelve, one = attention("sdpa"), attention("sdpa", n_head=1, head_dim=768)
+    kernels = {twelve: {"cudnn_x": 1}, one: {"gemm": 2, "softmax": 1}}
+    (part,) = finding("C7", run({twelve: 1e-4, one: 9e-4}, kernels)).of(Answer.HOLDS)
+    assert part.says.endswith("the time of 12 (cuDNN for 12, no fused kernel for one)")
+
+
+@pytest.mark.parametrize("claim", ["C1", "C2", "C7", "C8", "C9", "C13"])
+def test_a_run_of_gradients_answers_no_claim_and_says_which_way_they_go(claim: str) -> None:
+    names = {
+        "qkv": ("per_head", "fused", "fused_qkv"),
+        "attention": ("sdpa", "sdpa_strided", "block_per_head"),
+    }
+    times = {
+        replace(case(stage, name), direction=direction): 1e-4
+        for stage, variants in names.items()
+        for name in variants
+        for direction in ("backward", "step")
+    }
+    found = finding(claim, run(times))
+    assert found.judgement == "not measurable here"
+    assert any(
+        "backward and step alone, and claims are about forward" in str(part.reason) for part in found.parts
+    )
+
+
+def test_gradients_beside_a_forward_run_change_no_verdict() -> None:
+    times = recorded_by_an_h200()
+    steps = {replace(of, direction="step"): 3 * time_s for of, time_s in times.items()}
+    alone, both = finding("C8", run(times)), finding("C8", run({**steps, **times}))
+    assert (alone.judgement, alone.parts, alone.machine) == (both.judgement, both.parts, both.machine)
+
+
+def test_c8_tells_what_the_products_alone_take_where_scores_are_stored() -> None:
+    """Softmax and mask are most of it: a product that takes half as long again hardly shows in the whole."""
+    plain, strided = attention("per_head_loop"), attention("per_head_loop_strided")
+    of = run({plain: 1e-4, strided: 1.02e-4})
+    for one, products_s in ((plain, 1e-5), (strided, 1.5e-5)):
+        kernels = (Kernel("nvjet_x", 24, products_s), Kernel("softmax_warp_forward", 12, 8e-5))
+        of.observations.append(Observation(one, dispatch=Dispatch(36, 9e-5, kernels)))
+    (part, *_) = finding("C8", of).of(Answer.HOLDS)
+    assert part.says.endswith("contiguous ones (its products alone 1.50 ×, under a profiler)")
