@@ -13,8 +13,8 @@ BYTES = 128
 _ALIGNMENT = 64
 _DATA_TYPES = {torch.bfloat16: 9, torch.float16: 6}
 _SWIZZLES = {16: 1, 32: 2, 64: 3}
-"""By the columns of a box, whose rows then are 32, 64 or 128 bytes, as wide as what is swizzled."""
-_PROMOTE_TO_128_BYTES = 2
+_PROMOTIONS = {16: 0, 32: 1, 64: 2}
+"""By the columns of a box, whose rows then are 32, 64 or 128 bytes: as many are swizzled, and read through L2 at once."""
 
 
 def heads_map(
@@ -54,7 +54,7 @@ def heads_map(
         (ctypes.c_uint32 * len(box))(*(1 for _ in box)),
         0,  # not interleaved
         _SWIZZLES[box_columns],
-        _PROMOTE_TO_128_BYTES,
+        _PROMOTIONS[box_columns],
         0,  # what lies outside the tensor is zeros
     )
     if status:

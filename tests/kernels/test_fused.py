@@ -307,10 +307,10 @@ class FakeDriver:
         self.status = status
 
     def cuTensorMapEncodeTiled(
-        self, at, dtype, rank, address, sizes, strides, box, _, interleave, swizzle, *rest
+        self, at, dtype, rank, address, sizes, strides, box, _, interleave, swizzle, promotion, fill
     ):
         assert at.value % 64 == 0
-        self.swizzle = swizzle
+        self.swizzle, self.promotion = swizzle, promotion
         ctypes.memset(at, 42, 128)
         self.asked = (rank, address.value, *map(list, (sizes, strides, box)))
         return self.status
@@ -328,13 +328,14 @@ def test_a_tensor_map_is_asked_for_from_the_inside_out(monkeypatch):
     assert made == bytes([42]) * 128
 
 
-@pytest.mark.parametrize(("columns", "swizzle"), [(16, 1), (32, 2), (64, 3)])
-def test_a_box_is_swizzled_by_the_bytes_of_its_rows(monkeypatch, columns, swizzle):
+@pytest.mark.parametrize(("columns", "swizzle", "promotion"), [(16, 1, 0), (32, 2, 1), (64, 3, 2)])
+def test_a_box_is_swizzled_and_read_by_the_bytes_of_its_rows(monkeypatch, columns, swizzle, promotion):
     driver = FakeDriver()
     monkeypatch.setattr(cuda_driver, "library", lambda: driver)
     monkeypatch.setattr(cuda_driver, "make_context_current", lambda: None)
     tensor_map.heads_map("mine", torch.float16, 4096, (2, 3, 5, 72), (2160, 720, 144), 64, columns)
-    assert (driver.asked[-1], driver.swizzle) == ([columns, 64, 1, 1], swizzle)
+    assert driver.asked[-1] == [columns, 64, 1, 1]
+    assert (driver.swizzle, driver.promotion) == (swizzle, promotion)
 
 
 def test_one_element_has_no_stride_and_an_expanded_dimension_has_none_but_0(monkeypatch):
