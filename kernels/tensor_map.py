@@ -14,7 +14,7 @@ _ALIGNMENT = 64
 _DATA_TYPES = {torch.bfloat16: 9, torch.float16: 6}
 _SWIZZLES = {16: 1, 32: 2, 64: 3}
 _PROMOTIONS = {16: 0, 32: 1, 64: 2}
-"""By the columns of a box, whose rows then are 32, 64 or 128 bytes: as many are swizzled, and read through L2 at once."""
+"""By the columns of a box, whose rows then are 32, 64 or 128 bytes: by as many they are swizzled, and read from L2."""
 
 
 def heads_map(
