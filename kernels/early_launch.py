@@ -1,10 +1,10 @@
 """Launches that begin early: programmatic dependent launch, on GPUs of compute capability 9.0 and newer.
 
-Between two kernels of a stream lie some microseconds of starting up. A kernel launched in this way has its blocks begin
-as soon as there is room for them and every block of the kernel before has let it (`griddepcontrol.launch_dependents`)
-or is done. Until it has executed `griddepcontrol.wait`, which waits for all that was queued before, it must neither
-read nor write what another kernel might. In a CUDA graph the dependency is kept as such. After anything but a kernel
-(a copy, an event) it begins like any other.
+Blocks of a kernel launched in this way begin as soon as there is room for them and every block of the kernel before has
+let them (`griddepcontrol.launch_dependents`) or is done: that hides up to a microsecond of its start (see NOTES.md).
+Until it has executed `griddepcontrol.wait`, which waits for all that was queued before, it must neither read nor write
+what another kernel might. In a CUDA graph the dependency is kept as such. After anything but a kernel (a copy, an
+event) it begins like any other.
 """
 
 from __future__ import annotations
