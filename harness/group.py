@@ -128,13 +128,14 @@ class GroupMeasurement:
             directed.release()
             self._poison()
         directed.renew()
+        directed.rehearse()
         self._poison()
         found = directed.found(call())
         for check in verification.checks(found, expected, self._group.shape, when):
             lane.checks.append(check)
             if not check.passed:
                 raise IncorrectOutput(verification.explain(check))
-        if fault := form_fault(self._group.stage, found.as_returned, found.outputs):
+        if fault := form_fault(self._group.stage, found.returned, found.outputs):
             raise IncorrectOutput(fault)
         directed.release()
 
