@@ -13,7 +13,10 @@ import pytest
 import results
 from harness import __main__ as entry
 from reports import units
+from reports.claims import found
 from reports.pivot import BY
+from results.claims import CLAIMS, Evidence, judge
+from results.claims.claim import Answer
 from results.schema import Outcome
 from variants.registry import discover
 
@@ -138,6 +141,25 @@ def test_the_answer_is_the_recorded_runs():
             assert group.time_s.idxmin() == fastest
             assert speedup == units.significant(group.speedup[fastest], 3)
             assert group.isolated_high_s[fastest] < group.isolated_low_s[base]
+
+
+def test_the_verdicts_and_their_numbers_are_the_recorded_runs():
+    evidence = Evidence.of(results.read("nvidia-h200/claims"))
+    rows = re.findall(
+        r"^\| (C\d+) \| .* \| (.*) \| (\d+) of (\d+) \| (.*) \|$", marked("verdicts"), flags=re.MULTILINE
+    )
+    assert [row[0] for row in rows] == list(CLAIMS)
+    for claim, verdict, holds, of, told in rows:
+        finding = judge(CLAIMS[claim], evidence)
+        answers = [part.answer for part in finding.parts]
+        assert (verdict, int(holds), int(of)) == (
+            finding.judgement,
+            answers.count(Answer.HOLDS),
+            len(answers),
+        )
+        recorded = " ".join(found(part, interval=False) for part in finding.parts)
+        figures = re.findall(r"\d[\d.,]*(?: [×%])?", told)
+        assert [figure for figure in figures if figure not in recorded] == []
 
 
 def test_every_picture_says_in_words_what_it_shows():
