@@ -38,6 +38,8 @@ _EVEN_ENOUGH = 1.01
 """A deal to and fro that takes no longer than so many times the mean is left as it is."""
 _MOST_SHIFTED = 8
 """Deals, the best ones to and fro, whose rounds are then shifted: some 3 ms each for 2,300 tiles, once for a shape."""
+_MOST_BLOCKS = 600
+"""Of which rounds are shifted, more than a Hopper GPU holds: it takes their square, and for 3,000 a minute."""
 _MOST_SWEEPS = 6
 """Times that all rounds are gone through; three nearly always do."""
 _SQUARES_WEIGHT = 1e-3
@@ -89,7 +91,8 @@ def deal(
 
     most = max(1, min(batch_heads, _MOST_BYTES // head_bytes))
     deals = sorted(map(dealt, range(most, easy // 4, -math.ceil(most / _MOST_TRIED))), key=duration)
-    if tiles <= blocks or duration(deals[0]) <= _EVEN_ENOUGH * mean:
+    even = tiles <= blocks or duration(deals[0]) <= _EVEN_ENOUGH * mean
+    if even or blocks > _MOST_BLOCKS:
         return deals[0]
     best = deals[:_MOST_SHIFTED]
     shifted = (_shift(found, in_rounds(cost, batch_heads, blocks, found.heads)) for found in best)
