@@ -72,8 +72,10 @@ def measure(claims: Sequence[Claim], options: Options, show: Callable[[Run], Non
     except StoreError as error:
         raise HeadbenchError(str(error)) from error
     ignore_signals()
-    show(run)
-    print(f"stored in {run.path}; judge again: {_again(claims, run)}", file=sys.stderr)
+    try:
+        show(run)
+    finally:  # whatever ends the showing
+        print(f"stored in {run.path}; judge again: {_again(claims, run)}", file=sys.stderr)
     if fault:
         raise fault
     return code

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from harness.nested import flat, mapped
-from harness.output_form import differentiable_fault
+from harness.output_form import Returned, differentiable_fault, note
 from harness.trainable import Trainable, trainable
-from harness.verification import mismatch
+from harness.verification import mismatch, opposite
 from variants.direction import BACKWARD, FORWARD
 from variants.reference import reference
 from variants.reference_gradients import Gradient, reference_gradients
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from variants.variant import Variant
 
 Tensors = tuple[torch.Tensor, ...]
+
+SECOND = (
+    "gives other gradients when asked a second time of one forward: many are timed of one, so a backward must neither "
+    "keep its gradients, nor write over what the forward saved, nor over the gradient of the output"
+)
 
 
 class NoGradient(Exception):
@@ -52,10 +57,10 @@ class Expected:
 class Found:
     """The same of a variant; a gradient is None where autograd found no way to its tensor.
 
-    `as_returned` are the outputs as `call` left them, in a backward the forward's that ran before.
+    `returned` is the output as `call` left it, in a backward the forward's that ran before.
     """
 
-    as_returned: Any
+    returned: Returned
     outputs: Tensors
     gradients: tuple[torch.Tensor | None, ...] = ()
 
@@ -72,6 +77,13 @@ class Directed(Protocol):
 
     def release(self) -> None:
         """Untimed: give up what is kept between calls; `renew` makes it anew."""
+
+    def rehearse(self) -> None:
+        """Untimed, after `renew`: what is to be called many times must not live on what its last call left.
+
+        Raises:
+            NoGradient: it does.
+        """
 
     def found(self, output: Any) -> Found:
         """Untimed: what `timed` returned, in the stage's canonical layout."""
@@ -119,9 +131,13 @@ class Forward:
     def release(self) -> None:
         """Nothing is kept."""
 
+    def rehearse(self) -> None:
+        """Each call has a forward of its own."""
+
     def found(self, output: Any) -> Found:
         """The outputs."""
-        return Found(output, self._variant.canonical(output))
+        returned = note(output)
+        return Found(returned, self._variant.canonical(output))
 
     def on(self, inputs: Inputs) -> Forward:
         """See `Directed.on`."""
@@ -164,11 +180,15 @@ class Step:
     def release(self) -> None:
         """Nothing is kept."""
 
+    def rehearse(self) -> None:
+        """Each call has a forward of its own."""
+
     def found(self, output: Any) -> Found:
         """The outputs and the gradients."""
         out, gradients = output
         out = mapped(torch.Tensor.detach, out)
-        return Found(out, self._of.variant.canonical(out), self._canonical(gradients))
+        returned = note(out)
+        return Found(returned, self._of.variant.canonical(out), self._canonical(gradients))
 
     def on(self, inputs: Inputs) -> Step:
         """See `Directed.on`."""
@@ -191,14 +211,10 @@ class Step:
     def _refuse_other_outputs(self, output: Any) -> None:
         """What is none of the stage's outputs has no gradient that could be asked for in words."""
         variant = self._of.variant
-        returned = mapped(torch.Tensor.detach, output)
-        fault = differentiable_fault(
-            variant.stage,
-            variant.shape.dtype,
-            returned,
-            variant.canonical(returned),
-            self._inputs.output_gradients,
-        )
+        detached = mapped(torch.Tensor.detach, output)
+        returned = note(detached)
+        canonical, like = variant.canonical(detached), self._inputs.output_gradients
+        fault = differentiable_fault(variant.stage, variant.shape.dtype, returned, canonical, like)
         if fault:
             raise NoGradient(f"before its gradients: {fault}")
 
@@ -246,6 +262,17 @@ class Backward(Step):
         super().renew()
         self.before()
 
+    def rehearse(self) -> None:
+        """Two calls of one forward, the second for the opposite gradient of the output: it gives the opposite."""
+        _, first = self()
+        for own in self._given:
+            own.neg_()
+        _, second = self()
+        for own in self._given:
+            own.neg_()
+        if not opposite(first, second, self._of.variant.shape):
+            raise NoGradient(SECOND)
+
     def release(self) -> None:
         """Let go of the forward's output, and with it of what the forward saved."""
         self._output, self._ends = None, ()
@@ -264,7 +291,10 @@ def _gradients(outputs: Tensors, leaves: Tensors, given: Tensors) -> tuple[torch
         raise NoGradient(
             f"autograd finds no way back from {ends} of the {len(outputs)} tensors of its output"
         )
-    return torch.autograd.grad(outputs, leaves, given, allow_unused=True)
+    found = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
+    if all(one is None for one in found):
+        raise Unsupported("has no backward: autograd finds no way back from its output to what it was given")
+    return found
 
 
 def _let_compiled_backward_run_again(again: bool) -> None:

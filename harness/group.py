@@ -80,7 +80,7 @@ class GroupMeasurement:
             self._settle_all(fault.__cause__ or fault)
         finally:
             self._lanes.clear()
-            self._inputs.clear()
+            del self._inputs  # or their memory would not be freed
             gc.collect()
             self._tools.free_memory()
             self._tools.state.infer()
@@ -123,19 +123,19 @@ class GroupMeasurement:
     ) -> None:
         """Compare one call with the reference; the memory it gets is poisoned first."""
         self._restore()
-        if (
-            self._direction == BACKWARD
-        ):  # its forward runs when it is renewed, maybe where the last one left its output
+        if self._direction == BACKWARD:
+            # Its forward runs when it is renewed, maybe where the last one left its output.
             directed.release()
             self._poison()
         directed.renew()
+        directed.rehearse()
         self._poison()
         found = directed.found(call())
         for check in verification.checks(found, expected, self._group.shape, when):
             lane.checks.append(check)
             if not check.passed:
                 raise IncorrectOutput(verification.explain(check))
-        if fault := form_fault(self._group.stage, found.as_returned, found.outputs):
+        if fault := form_fault(self._group.stage, found.returned, found.outputs):
             raise IncorrectOutput(fault)
         directed.release()
 

@@ -62,7 +62,3 @@ class GroupInputs:
     def are_as_made(self) -> bool:
         """Whether every layout still has them."""
         return all(inputs.equals(self._as_made) for inputs in self._layouts.values())
-
-    def clear(self) -> None:
-        """Let go of every layout."""
-        self._layouts.clear()

@@ -20,10 +20,12 @@ def flat(output: object) -> tuple[torch.Tensor, ...]:
 
 
 def mapped(change: Callable[[torch.Tensor], torch.Tensor], output: Any) -> Any:
-    """The same nesting with each tensor changed; what is neither a tensor, a tuple nor a list stays as it is."""
+    """The same nesting with each tensor changed; a named tuple stays one, and so does what is none of these."""
     if isinstance(output, torch.Tensor):
         return change(output)
     if isinstance(output, list | tuple):
         parts = [mapped(change, part) for part in output]
-        return parts if isinstance(output, list) else tuple(parts)
+        if isinstance(output, list):
+            return parts
+        return output._make(parts) if hasattr(output, "_make") else tuple(parts)
     return output

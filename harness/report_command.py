@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from results.paired import PairedRuns
+
 NOT_PIVOTED = Pivoting()
 
 
@@ -44,11 +46,7 @@ def show(
         keys = ",".join(across)
         raise UsageError(f"--across {shown(keys)} is between runs: name another, or leave it out")
     pivoting.check(form)
-    try:
-        folder = locate(where)
-        stored = read_pairs(folder) if is_session(folder) else read(folder)
-    except StoreError as error:
-        raise UsageError(str(error)) from error
+    stored = _stored(where)
     if pivoting.by and not isinstance(stored, Run):
         raise UsageError(f"--by {pivoting.by} is a run's, not a session's: name its base or its head folder")
     if html:
@@ -60,11 +58,7 @@ def show(
     elif parquet:
         _write_parquet(stored, parquet)
     elif form:
-        from reports.export import WRITERS
-
-        with damage_told(stored):
-            text = WRITERS[form](stored)
-        sys.stdout.write(text)
+        _export(stored, form)
     else:
         print_report(stored)
 
@@ -130,6 +124,22 @@ def recorded(where: str) -> Run:
         return read(folder)
     except StoreError as error:
         raise UsageError(str(error)) from error
+
+
+def _stored(where: str) -> Run | PairedRuns:
+    try:
+        folder = locate(where)
+        return read_pairs(folder) if is_session(folder) else read(folder)
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+
+
+def _export(run: Run, form: str) -> None:
+    from reports.export import WRITERS
+
+    with damage_told(run):
+        text = WRITERS[form](run)
+    sys.stdout.write(text)
 
 
 def _write_parquet(run: Run, path: Path) -> None:

@@ -48,7 +48,6 @@ def report(
     from harness.request import split_values
 
     allowed = split_values("--across", across)
-
     formats = options.chosen(
         csv=csv, json=json, markdown=markdown, junit=junit, pytest_benchmark=pytest_benchmark,
         github_action_benchmark=github_action_benchmark,
@@ -56,17 +55,19 @@ def report(
     if svg is not None:
         from harness import svg_command
 
-        given = {"parquet": parquet, "html": html, "by": by, "show": show, "peak": peak, "across": across}
-        others = options.chosen(**{name: value is not None for name, value in given.items()})
+        others = _given(parquet=parquet, html=html, by=by, show=show, peak=peak, across=across)
         svg_command.draw(run, svg, [*formats, *others])
     elif len(run) > 1:
-        given = {"parquet": parquet, "by": by, "show": show, "peak": peak}
-        others = options.chosen(**{name: value is not None for name, value in given.items()})
+        others = _given(parquet=parquet, by=by, show=show, peak=peak)
         report_command.show_several(run, [*formats, *others], html, allowed)
     else:
         from harness.pivot_output import Pivoting
 
         report_command.show(run[0], formats, parquet, Pivoting(by, show, peak), html, allowed)
+
+
+def _given(**values: object) -> list[str]:
+    return options.chosen(**{name: value is not None for name, value in values.items()})
 
 
 def compare(

@@ -107,5 +107,5 @@ def _parts(one: object) -> list[object]:
     if isinstance(one, dict):
         return list(one.values())
     if is_dataclass(one) and not isinstance(one, type):
-        return [getattr(one, field.name) for field in fields(one)]
+        return [getattr(one, field.name, None) for field in fields(one)]  # a field may never have been set
     return []

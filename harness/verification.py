@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from harness.nested import flat
 from results.schema import Verification
 from results.words import counted
 from variants.inputs import torch_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.directed import Expected, Found
     from variants.reference_gradients import Gradient
@@ -147,6 +146,19 @@ def compare_gradients(
     return replace(check, reason=f"of its gradients {worst[1].name} is the worst")
 
 
+@torch.inference_mode()
+def opposite(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor], shape: Shape) -> bool:
+    """Whether gradients cancel out, by `gradient_limits` of all together: one that is 0 but for noise counts little."""
+    limit, _ = gradient_limits(shape.dtype, shape.n_layer)
+    return not _length(map(torch.add, first, second)) > limit * _length(
+        first
+    )  # NaN is for the checks to find
+
+
+def _length(tensors: Iterable[torch.Tensor]) -> float:
+    return math.hypot(*(torch.linalg.vector_norm(one, dtype=torch.float64).item() for one in tensors))
+
+
 def _unless_scaled(
     check: Verification, gradients: tuple[torch.Tensor, ...], reference: tuple[Gradient, ...], limit: float
 ) -> Verification:
@@ -196,22 +208,6 @@ def _judged(
     )
 
 
-def only_rearranges(output: object, canonical: tuple[torch.Tensor, ...]) -> bool:
-    """Whether `canonical` holds exactly the elements of `output`, in whatever order: work done there is not timed."""
-    return _contents(output) == _contents(canonical)
-
-
-def _contents(output: object) -> tuple[int, int]:
-    """How many elements there are in a tensor or in nested lists of them, and the sum of their bit patterns."""
-    tensors = flat(output)
-    return sum(tensor.numel() for tensor in tensors), sum(map(_bits, tensors))
-
-
-def _bits(tensor: torch.Tensor) -> int:
-    integer = {2: torch.int16, 4: torch.int32}.get(tensor.element_size())
-    return int(tensor.view(integer).sum(dtype=torch.int64).item()) if integer else -1
-
-
 def explain(verification: Verification) -> str:
     """One line: what was checked (a key of `MOMENTS`), how far off it is, and which limit that breaks."""
     when = f"{MOMENTS[verification.when]}: "
@@ -238,11 +234,15 @@ def mismatch(
     outputs: tuple[torch.Tensor, ...], reference: tuple[torch.Tensor, ...], dtype: str
 ) -> str | None:
     """What keeps the outputs from being compared at all, or None."""
+    if not isinstance(outputs, tuple | list):  # of a variant's `canonical`, which is foreign code
+        return f"`canonical` gave a {type(outputs).__name__} where a tuple of tensors belongs"
     if len(outputs) != len(reference):
         return f"gave {counted(len(outputs), 'tensor')} where the stage has {len(reference)}"
     for output, right in zip(outputs, reference, strict=True):
         if not isinstance(output, torch.Tensor):
             return f"gave a {type(output).__name__} where a tensor belongs"
+        if output.layout != torch.strided:
+            return f"gave a {output.layout} tensor where a {torch.strided} one belongs"
         if output.shape != right.shape:
             return f"gave the shape {list(output.shape)} where {list(right.shape)} belongs"
         if output.dtype != torch_dtype(dtype):

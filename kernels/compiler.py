@@ -23,6 +23,7 @@ ARCHITECTURES = ("sm_80", "sm_89", "sm_90a")
 
 _OPTIONS = ("-std=c++17", "-ftz=true", "-Xptxas=-v")
 _INCLUDE = re.compile(r'^[ \t]*#include "([^"]+)"[ \t]*$', re.MULTILINE)
+_MACRO = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(=[^\n]*)?")
 _INSTALL = "pip install 'cuda-toolkit[nvrtc,cudart]==13.*' cupy-cuda13x"
 
 
@@ -77,8 +78,14 @@ def compile_for(build: Build, arch: str) -> Binary:
     """The build's machine code, from the cache on disk if the same text was compiled with the same options.
 
     Raises:
-        KernelError: NVRTC cannot be used, or it refuses the source; its log is in the message.
+        KernelError: a macro is none, the source is no text, NVRTC cannot be used, or it refuses the source; its log is
+            in the message.
     """
+    for define in build.defines:
+        if not (isinstance(define, str) and _MACRO.fullmatch(define)):
+            raise KernelError(
+                f"{build.file.name}: {define!r} is no macro: a string like 'HEAD_DIM=64' would do"
+            )
     text = with_includes(build.file)
     options = (f"-arch={arch}", *_OPTIONS, *(f"-D{define}" for define in build.defines))
     key = hashlib.sha256(repr((text, options, nvrtc_version())).encode()).hexdigest()[:32]
@@ -113,7 +120,10 @@ def _with_includes(file: Path, seen: set[Path]) -> str:
         line = text.count("\n", 0, match.start()) + 2
         return f'#line 1 "{path.name}"\n{_with_includes(path, seen)}\n#line {line} "{file.name}"'
 
-    text = file.read_text(encoding="utf-8")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise KernelError(f"{file} cannot be read: {error}") from error
     return _INCLUDE.sub(replaced, text)
 
 

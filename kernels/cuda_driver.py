@@ -34,7 +34,7 @@ def name_of(status: int) -> str:
 
 
 def make_context_current() -> None:
-    """The driver works for the thread's context, and a thread that has not used the GPU yet has none."""
+    """Give this thread a context, for which the driver works: one that has not used the GPU yet has none."""
     if not getattr(_of_thread, "has_context", False):
         from cupy.cuda import runtime
 

@@ -31,23 +31,30 @@ _STARTING = 1.5
 _FIXED_SHARE = 0.25
 """Guessed: what a tile costs whose block has hardly a row, as a share of a whole one's: one consumer waits alone."""
 _CONSUMER_ROWS = 64
+"""Queries of one consumer, a warpgroup."""
 _MOST_TRIED = 128
+"""Numbers of heads that are dealt to and fro, evenly spread where there are more to choose from."""
 _EVEN_ENOUGH = 1.01
 """A deal to and fro that takes no longer than so many times the mean is left as it is."""
 _MOST_SHIFTED = 8
 """Deals, the best ones to and fro, whose rounds are then shifted: some 3 ms each for 2,300 tiles, once for a shape."""
+_MOST_BLOCKS = 600
+"""Of which rounds are shifted, more than a Hopper GPU holds: it takes their square, and for 3,000 a minute."""
 _MOST_SWEEPS = 6
 """Times that all rounds are gone through; three nearly always do."""
 _SQUARES_WEIGHT = 1e-3
+"""Of the sum of the shares' squares, beside the largest share: about a thousandth of it, to decide between equals."""
 _BOX_COLUMNS = 64
-_SHIFTED = {True: 0.03, False: 0.045}
-"""What a shifted deal costs besides, as a share, by whether a row of a head fits one box: measured on an H200. Blocks
-whose first tiles are short run ahead of the others, and more of K and V is wanted at once."""
+_SHIFTED, _SHIFTED_TWO_BOXES = 0.03, 0.045
+"""What a shifted deal costs besides, as a share, the second where a row of a head takes two boxes of columns: measured
+on an H200. Blocks whose first tiles are short run ahead of the others, and more of K and V is wanted at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deal:
     """How many heads are taken at once, and what the block with the most work then gets, in tiles of keys.
+
+    Of more than `ROUNDS` rounds, `slowest` is the mean.
 
     `shifts` says how each round is dealt. From 0 on: the first block gets the round's tile `shift`, the next block the
     next tile. Negative: the first gets tile `~shift`, the next the one before. After the last tile comes the first, and
@@ -65,6 +72,7 @@ def deal(
 ) -> Deal:
     """The best deal found for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
     to_and_fro = ROUNDS // 2 * (0, -blocks)
+    shifting = _SHIFTED if head_dim <= _BOX_COLUMNS else _SHIFTED_TWO_BOXES
     head_bytes = max(1, 2 * 2 * seq_len * head_dim)
     easy = max(1, min(batch_heads, _EASY_BYTES // head_bytes))
     cost = row_costs(seq_len, causal, rows, keys)
@@ -74,7 +82,7 @@ def deal(
 
     def duration(found: Deal) -> float:
         crowded = max(0.0, found.heads * head_bytes / _EASY_BYTES - 1) * _CROWDED
-        shifted = _SHIFTED[head_dim <= _BOX_COLUMNS] if found.shifts != to_and_fro else 0.0
+        shifted = 0.0 if found.shifts == to_and_fro else shifting
         return (1 + crowded + shifted) * found.slowest
 
     def dealt(heads: int) -> Deal:
@@ -83,7 +91,8 @@ def deal(
 
     most = max(1, min(batch_heads, _MOST_BYTES // head_bytes))
     deals = sorted(map(dealt, range(most, easy // 4, -math.ceil(most / _MOST_TRIED))), key=duration)
-    if tiles <= blocks or duration(deals[0]) <= _EVEN_ENOUGH * mean:
+    even = tiles <= blocks or duration(deals[0]) <= _EVEN_ENOUGH * mean
+    if even or blocks > _MOST_BLOCKS:
         return deals[0]
     best = deals[:_MOST_SHIFTED]
     shifted = (_shift(found, in_rounds(cost, batch_heads, blocks, found.heads)) for found in best)

@@ -1,10 +1,10 @@
 """Launches that begin early: programmatic dependent launch, on GPUs of compute capability 9.0 and newer.
 
-Between two kernels of a stream lie some microseconds of starting up. A kernel launched in this way has its blocks begin
-as soon as there is room for them and every block of the kernel before has let it (`griddepcontrol.launch_dependents`)
-or is done. Until it has executed `griddepcontrol.wait`, which waits for all that was queued before, it must neither
-read nor write what another kernel might. In a CUDA graph the dependency is kept as such. After anything but a kernel
-(a copy, an event) it begins like any other.
+Blocks of a kernel launched in this way begin as soon as there is room for them and every block of the kernel before has
+let them (`griddepcontrol.launch_dependents`) or is done: that hides up to a microsecond of its start (see NOTES.md).
+Until it has executed `griddepcontrol.wait`, which waits for all that was queued before, it must neither read nor write
+what another kernel might. In a CUDA graph the dependency is kept as such. After anything but a kernel (a copy, an
+event) it begins like any other.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ class _Config(ctypes.Structure):
     )
 
 
-_early = _Attribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
+_EARLY = _Attribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
 
 
 def launch(
-    function: int, grid: int, block: int, shared_bytes: int, stream: int, structure: Array[c_char]
+    name: str, function: int, grid: int, block: int, shared_bytes: int, stream: int, structure: Array[c_char]
 ) -> None:
-    """Queue a kernel whose one parameter is a structure; `function` and `stream` are the driver's handles.
+    """Queue the kernel `name` whose one parameter is a structure; `function` and `stream` are the driver's handles.
 
     Raises:
         KernelError: the driver refuses.
     """
     cuda_driver.make_context_current()
-    config = _Config(grid, 1, 1, block, 1, 1, shared_bytes, stream, addressof(_early), 1)
+    config = _Config(grid, 1, 1, block, 1, 1, shared_bytes, stream, addressof(_EARLY), 1)
     # The driver copies the structure before it returns.
     parameters = (ctypes.c_void_p * 1)(addressof(structure))
     if status := cuda_driver.library().cuLaunchKernelEx(
         byref(config), ctypes.c_void_p(function), parameters, None
     ):
         raise KernelError(
-            f"the driver launches no {grid:,} blocks of {block:,} threads with {shared_bytes:,} bytes of shared "
-            f"memory: {cuda_driver.name_of(status)}"
+            f"kernel {name}: the driver launches no {grid:,} blocks of {block:,} threads with {shared_bytes:,} "
+            f"bytes of shared memory: {cuda_driver.name_of(status)}"
         )

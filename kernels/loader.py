@@ -49,7 +49,7 @@ class Kernel:
         from cupy.cuda import driver, function
 
         self.shared_bytes = shared_bytes
-        self._early = early
+        self._name, self._early = name, early
         self._pointer = function.CPointer
         try:
             self._function = module.get_function(name)
@@ -68,7 +68,9 @@ class Kernel:
         """
         stream = torch.cuda.current_stream().cuda_stream
         if self._early:
-            early_launch.launch(self._function.ptr, grid, block, self.shared_bytes, stream, *arguments)
+            early_launch.launch(
+                self._name, self._function.ptr, grid, block, self.shared_bytes, stream, *arguments
+            )
             return
         # The driver copies structures before it returns; until then, `arguments` keeps them.
         values = [self._pointer(addressof(x)) if isinstance(x, Array) else x for x in arguments]

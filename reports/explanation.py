@@ -11,7 +11,7 @@ from reports.text import MISSING, plain
 from results.explanation import PARTS, why_no_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from results.explanation import Explanation
     from results.ranking import Standing
@@ -26,7 +26,10 @@ BAR = 30
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One shape: its title, the grid, why bars are not split further, and what stands beside the sum."""
+    """One shape: its title, the grid, what stands beside the sum, and as `reasons` what must be known of the bars.
+
+    That is of which runs they are where these differ, which are of an implausible time, and why some are not split.
+    """
 
     title: str
     grid: Grid[str]
@@ -40,11 +43,23 @@ def explained(sides: Sequence[tuple[Standing, Explanation]]) -> Explained:
     return Explained(
         title=" · ".join(case_title(sides[0][0].record.case)),
         grid=_grid(names, [explanation for _, explanation in sides]),
-        reasons=tuple(dict.fromkeys(line for side in sides for line in _reasons(*side))),
+        reasons=tuple(
+            dict.fromkeys([*_caveats(sides), *(line for side in sides for line in _reasons(*side))])
+        ),
         beside=tuple(
             dict.fromkeys(line for standing, of in sides if (line := _beside(standing.variant, of)))
         ),
     )
+
+
+def _caveats(sides: Sequence[tuple[Standing, Explanation]]) -> Iterator[str]:
+    """What keeps bars from being believed, or held against each other."""
+    runs = {standing.record.run_id for standing, of in sides if of.eager_s is not None}
+    for standing, _ in sides if len(runs) > 1 else ():
+        yield f"{plain(standing.variant)}: from run {plain(standing.record.run_id)}, the bars beside it from another"
+    for standing, of in sides:
+        if standing.implausible and of.eager_s is not None:
+            yield f"{plain(standing.variant)}: implausible: {plain(standing.implausible)}"
 
 
 def _reasons(standing: Standing, of: Explanation) -> list[str]:

@@ -58,8 +58,9 @@ def to_json(shapes: Sequence[Sides]) -> str:
     """Each case with its bars in seconds, or with the reason why it has none, as strict JSON."""
     plain = [
         [
-            {"case": asdict(standing.record.case), **asdict(of)}
+            {"run": standing.record.run_id, "case": asdict(standing.record.case), **asdict(of)}
             | ({"reason": why_no_time(standing)} if of.eager_s is None else {})
+            | ({"implausible": standing.implausible} if standing.implausible else {})
             for standing, of in sides
         ]
         for sides in shapes

@@ -26,29 +26,20 @@ from results.words import ended
 if TYPE_CHECKING:
     from results.ranking import Standing
 
-PARTS = (
-    LAUNCH,
-    LAUNCHES_AND_GAPS,
-    GAPS,
-    IDLE,
-    PADDING,
-    USEFUL,
-    REST,
-    KERNELS,
-    GAPS_AND_KERNELS,
-    WHOLE,
-) = (
+LAUNCH, GAPS, IDLE, PADDING, USEFUL, REST = (
     "launch",
-    "launches and gaps",
     "gaps",
     "idle SMs",
     "padding",
     "useful",
     "rest of kernels",
-    "kernels",
-    "gaps and kernels",
-    "launches, gaps and kernels",
 )
+KERNELS = "kernels"
+LAUNCHES_AND_GAPS, GAPS_AND_KERNELS = f"launches and {GAPS}", f"{GAPS} and {KERNELS}"
+WHOLE = f"launches, {GAPS} and {KERNELS}"
+PARTS = (
+    LAUNCH, LAUNCHES_AND_GAPS, GAPS, IDLE, PADDING, USEFUL, REST, KERNELS, GAPS_AND_KERNELS, WHOLE,
+)  # fmt: skip
 """Every bar there can be, from the caller to the kernels; those of several parts stand for what was not told apart."""
 
 
@@ -142,7 +133,7 @@ def _kernels(standing: Standing, busy_s: float, mhz: float | None) -> tuple[Bar,
 
 
 def _work(standing: Standing, mhz: float | None) -> tuple[list[Bar], str | None]:
-    """Padding and useful work at the tensor cores' peak, and why one of them is not told apart."""
+    """Padding and useful work at the dtype's peak, and why one of them is not told apart."""
     record, dtype = standing.record, standing.record.case.dtype
     peak = peak_flops_per_s(standing.manifest, dtype, mhz) if mhz else None
     if peak is None or not record.useful_flops:

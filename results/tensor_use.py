@@ -81,10 +81,6 @@ class TensorUse:
         value: float | None = getattr(self, f"{peak}_fraction")
         return value
 
-    def why_no_fraction(self, peak: str) -> str:
-        """The reason for a `fraction` of None."""
-        return self.missing[f"{peak}_fraction"]
-
 
 def tensor_use(standing: Standing) -> TensorUse:
     """The figures of one case, each there or with its reason; a case that is not ok has none."""

@@ -18,7 +18,6 @@ from harness.lesson.transformer import Sizes, Transformer
 from results.claims.observed import Learnt
 
 WIDTH, LAYERS, LENGTH = 32, 2, 16
-HEADS = 4
 SEQUENCES, HELD_OUT, BATCH = 2048, 256, 32
 """Sequences to train on, to score on, and in a batch."""
 
@@ -29,7 +28,7 @@ CLONE_AFTER, CLONE_BATCHES = 250, 50
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Sequences of LENGTH + 1 tokens: the last is only predicted."""
+    """Sequences of LENGTH + 1 tokens, of which the last is only predicted: `tokens` [SEQUENCES, LENGTH + 1, 2]."""
 
     tokens: torch.Tensor
     held: Sequences
@@ -73,7 +72,7 @@ def make_data(seed: int) -> Data:
 
 
 def loss(model: Transformer, tokens: torch.Tensor) -> torch.Tensor:
-    """Nats a token: of its letter, and of its bracket."""
+    """Nats a token, its letter's and its bracket's, of sequences [count, LENGTH + 1, 2]."""
     logits, _ = model(tokens[:, :-1])
     letter, bracket = tokens[:, 1:].flatten(0, 1).unbind(-1)
     of_letters, of_brackets = logits.flatten(0, 1).split((LETTERS, VOCABULARY - LETTERS), dim=-1)

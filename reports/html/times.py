@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reports import units
 from reports.columns import FASTEST_MARK, LEVEL_MARK, UNSURE_MARK, Column, mark
-from reports.headline import ACTIVE_MEANING, COPY_MEANING, ISSUED_MEANING
+from reports.headline import ACTIVE_MEANING, COPY_MEANING, INTERVAL_MEANING, ISSUED_MEANING
 from reports.html.shapes import shapes
 from reports.html.tables import Filter, Sorted, Table
 from reports.remarks import IMPLAUSIBLE, outcome_label
@@ -142,7 +142,7 @@ def _columns(shape: Callable[[Case], str]) -> tuple[Sorted[TimedRow], ...]:
         Sorted(
             Column("±", lambda one: units.interval(one.time.half_width)),
             lambda one: one.time.half_width,
-            "half the 95 % interval over replicates",
+            INTERVAL_MEANING,
         ),
         Sorted(Column("useful rate", lambda one: one.rate), lambda one: one.rate_per_s),
         Sorted(Column("× base", _speedup), lambda one: one.speedup, "speed over the baseline's"),

@@ -7,6 +7,7 @@ experiment begins, so that nothing that was measured is lost.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,12 +21,30 @@ if TYPE_CHECKING:
 FILE = "claims.jsonl"
 
 
+LARGEST_LOSS = 1e3
+"""In nats a token: who guesses at random has 4."""
+
+
+def _check(one: object, names: str, least: float, most: float = math.inf) -> None:
+    """Raises ValueError where one of these fields holds what no experiment can have shown."""
+    for name in names.split():
+        value = getattr(one, name)
+        if not least <= value <= most:
+            bounds = f"{least:g} or more" if most == math.inf else f"{least:g} to {most:g}"
+            raise ValueError(f"{name} is {value}: {bounds} would do")
+
+
 @dataclass(frozen=True, slots=True)
 class Calls(Stored):
     """How many matrix products PyTorch was asked for in one call of each qkv variant, at so many heads."""
 
     n_head: int
     matmuls: dict[str, int]
+
+    def __post_init__(self) -> None:
+        _check(self, "n_head", 1)
+        if min(self.matmuls.values(), default=0) < 0:
+            raise ValueError(f"matmuls are {self.matmuls}: 0 or more would do")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +61,7 @@ class Parameters(Stored):
     embeddings: int
 
     def __post_init__(self) -> None:
-        if min(self.n_layer, self.attention) < 1:
-            raise ValueError("a model without layers or without attention")
+        _check(self, "d_model n_layer mlp_width vocabulary context attention mlp embeddings", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +76,10 @@ class RoundTrips(Stored):
     shapes: int
     changed: int
     scrambled: int
+
+    def __post_init__(self) -> None:
+        _check(self, "shapes", 0)
+        _check(self, "changed scrambled", 0, self.shapes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +98,10 @@ class Dependence(Stored):
     others_largest: float
     mixed_least: float
     mixed_median: float
+
+    def __post_init__(self) -> None:
+        _check(self, "n_head head_dim", 1)
+        _check(self, "own_least others_largest mixed_least mixed_median", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +127,10 @@ class Learnt(Stored):
     took_s: float | None = None
 
     def __post_init__(self) -> None:
-        if self.loss <= 0:
+        _check(self, "n_head steps", 1)
+        if not 0 < self.loss <= LARGEST_LOSS:
             raise ValueError(f"a loss of {self.loss} nats")
+        _check(self, "previous previous_untrained matching matching_untrained", 0, 1)
 
 
 One: TypeAlias = Calls | Parameters | RoundTrips | Dependence | Learnt

@@ -86,10 +86,8 @@ def _kernels_more(evidence: Evidence, contiguous: Named, strided: Named, place: 
 def _products(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> str:
     """What the matmuls alone take, from one pass under a profiler: no interval, and so nothing that decides."""
     found = [evidence.standing(named, place) for named in (strided, contiguous)]
-    seconds = [products_s(one) if one and one.variant.startswith(STORED) else None for one in found]
-    if None in seconds:
-        return ""
-    return f" (its products alone {(seconds[0] or 0.0) / (seconds[1] or 1.0):.2f} ×, under a profiler)"
+    over, under = (products_s(one) if one and one.variant.startswith(STORED) else None for one in found)
+    return f" (its products alone {over / under:.2f} ×, under a profiler)" if over and under else ""
 
 
 def _relayout_paid(evidence: Evidence, contiguous: Named, strided: Named, place: Place) -> list[Part]:

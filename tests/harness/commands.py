@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +87,15 @@ def imported_by(*arguments: str, names: set[str] = HEAVY) -> list[str]:
     )  # fmt: skip
     assert "CODE 0" in done.stdout, done.stdout + done.stderr
     return done.stdout.rpartition("IMPORTED")[2].split()
+
+
+def has_ended(pid: int, within_s: float = 10.0) -> bool:
+    """Whether the process ends in time; one that nobody has reaped yet has ended, too."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], within_s)[0])
+    finally:
+        os.close(handle)

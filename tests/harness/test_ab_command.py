@@ -16,9 +16,8 @@ import pytest
 
 from results.paired import read_pairs
 
-from .commands import IMPORTED, TINY, command, environment, headbench, only_run
+from .commands import IMPORTED, TINY, command, environment, has_ended, headbench, only_run
 from .scripted_trees import git, headbench_tree, repository, script, scripted_checkout, write
-from .test_child import has_ended
 from .test_killed_runs import wait_for
 
 SIZES = ("--d-model", "32", "--n-head", "2", "--seq-len", "16", "--batch", "1")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import select
-import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from harness.child import RUNNING, Child, Program, Silent
 
-ROOT = Path(__file__).resolve().parents[2]
+from .commands import ROOT, has_ended
+
 LONG_S = 60
 """What a child would run for if nobody ended it: longer than any test may take."""
 
@@ -45,18 +43,6 @@ def child_of(tmp_path, monkeypatch):
 
 def names(child):
     return [event["event"] for event in child.events()]
-
-
-def has_ended(pid: int, within_s: float = 10.0) -> bool:
-    """Whether the process ends in time; one that nobody has reaped yet has ended, too."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], within_s)[0])
-    finally:
-        os.close(handle)
 
 
 def test_events_arrive_in_order_with_their_facts_and_the_job_reaches_the_child(child_of):
@@ -326,65 +312,3 @@ def test_a_parent_that_is_killed_takes_its_child_with_it(tmp_path):
         assert not has_ended(pid, within_s=0)
         parent.kill()
     assert has_ended(pid)
-
-
-INSTALLED = pytest.mark.parametrize("kind", ["package", "path file"])
-
-
-def python_with(kind: str, installed: Path, folder: Path) -> Path:
-    """An interpreter of a new environment, in which the code under `installed` is installed."""
-    import venv
-
-    venv.create(folder, symlinks=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    if kind == "package":
-        shutil.copytree(installed, site, dirs_exist_ok=True)
-    else:
-        (site / "_editable_impl_headbench.pth").write_text(f"{installed}\n")
-    return folder / "bin" / "python"
-
-
-def a_tree(folder: Path, name: str) -> Path:
-    """A folder with a package `harness` whose module `say` tells which tree it came from."""
-    (folder / "harness").mkdir(parents=True)
-    (folder / "harness" / "__init__.py").write_text("")
-    shutil.copy(ROOT / "harness" / "channel.py", folder / "harness")
-    (folder / "harness" / "say.py").write_text(
-        f"from harness.channel import Channel\nimport sys\n"
-        f"Channel().send({name!r}, prefix=sys.prefix, path=sys.path)\n"
-    )
-    return folder
-
-
-@INSTALLED
-@pytest.mark.parametrize("on_the_path", [False, True])
-def test_a_program_s_own_folder_wins_over_one_that_is_installed_or_on_the_path(
-    tmp_path, monkeypatch, kind, on_the_path
-):
-    mine, other = a_tree(tmp_path / "mine", "mine"), a_tree(tmp_path / "other", "other")
-    python = python_with(kind, other, tmp_path / "environment")
-    monkeypatch.setenv("PYTHONPATH", str(other) if on_the_path else "")
-    monkeypatch.chdir(other)
-    with Child("harness.say", {}, 20.0, Program(str(python), mine)) as child:
-        (event,) = child.events()
-    assert event["event"] == "mine"
-    assert event["prefix"] == str(tmp_path / "environment")
-
-
-@INSTALLED
-def test_code_that_is_installed_for_this_interpreter_does_not_put_its_folder_before_the_standard_library(
-    tmp_path, monkeypatch, kind
-):
-    tree = a_tree(tmp_path / "tree", "installed")
-    for name in ("child", "__init__"):
-        shutil.copy(ROOT / "harness" / f"{name}.py", tree / "harness")
-    python = python_with(kind, tree, tmp_path / "environment")
-    (site,) = (tmp_path / "environment").glob("lib/python*/site-packages")
-    (site / "selectors.py").write_text("raise RuntimeError('not the standard library')\n")
-    monkeypatch.setenv("PYTHONPATH", "")
-    ask = (
-        "from harness.child import Child\nwith Child('harness.say', {}, 20.0) as child:\n"
-        "    print([event['event'] for event in child.events()], child.how_it_ended())"
-    )
-    done = subprocess.run([python, "-P", "-c", ask], capture_output=True, text=True, check=False)
-    assert done.stdout == "['installed'] ended with exit code 0\n", done.stderr

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,6 @@ from tests.results.sessions import STEADY, session
 from tests.results.sessions import stored as stored_session
 from variants.registry import discover
 from variants.stage import STAGES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REFERENCE = "nvidia-h200/default"
 
@@ -239,6 +237,21 @@ def test_a_disk_that_fills_up_is_told_after_the_verdict_on_what_was_stored(
     assert f"stored in {only_run(tmp_path)}" in said.err
     done = {"parameters": "C3  partly", "round_trips": "C4  supported"}[kept[0]]
     assert done in said.out
+
+
+def test_who_cannot_be_shown_the_verdict_is_told_where_it_is_stored(tmp_path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("claims", "C4", "--quick", "--device", "cpu", "--out", str(tmp_path)),
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 1
+    *_, told, error = done.stderr.splitlines()
+    assert told.startswith(f"stored in {only_run(tmp_path)}; judge again: ")
+    assert error == "headbench: the system refused: [Errno 28] No space left on device"
 
 
 def test_cases_and_experiments_share_one_run(tmp_path) -> None:

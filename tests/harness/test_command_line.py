@@ -15,11 +15,8 @@ from .commands import PLUGINS, command, environment, headbench, only_run, tiny_r
 
 SELECTORS = (
     "--all --stage --variant --model --head-dim --n-head --d-model --n-layer --batch --seq-len --mask --dtype "
-    "--direction "
-    "--device"
+    "--direction --device"
 )
-
-
 MEASURING = f"{SELECTORS} --budget --silence --seed --plugin --out --dry-run --help"
 
 

@@ -152,3 +152,32 @@ def test_a_run_that_timed_nothing_says_so(tmp_path) -> None:
     path = builders.stored(tmp_path, replace(builders.manifest(), cases=()), [])
     with pytest.raises(UsageError, match="timed nothing: --from names another"):
         explain_command.show("sdpa", None, str(path), [])
+
+
+@pytest.mark.parametrize("form", [[], ["markdown"]])
+def test_bars_of_two_runs_are_told_with_the_run_of_each(tmp_path, capsys, form: list[str]) -> None:
+    for day, variant in ((1, "fused"), (2, "per_head")):
+        of = builders.manifest(
+            [builders.case(variant)], run_id=f"run-{day}", created_utc=f"2026-01-0{day}T00:00:00+00:00"
+        )
+        builders.stored(tmp_path, of)
+    explain_command.show("fused", "per_head", str(tmp_path), form)
+    said = " ".join(capsys.readouterr().out.split()).replace("\\", "")
+    assert "fused: from run run-1, the bars beside it from another" in said
+    assert "per_head: from run run-2, the bars beside it from another" in said
+    explain_command.show("fused", "fused", str(tmp_path), form)
+    assert "from another" not in capsys.readouterr().out
+
+
+def test_a_time_that_is_too_fast_to_be_true_is_told_beside_its_bars(tmp_path, capsys) -> None:
+    of = builders.manifest()
+    path = builders.stored(tmp_path, of, builders.trials(of, {"fused": 1e-12}))
+    (row,) = [one for one in results.read(path).standings() if one.variant == "fused"]
+    assert row.implausible
+    explain_command.show("fused", None, str(path), [])
+    assert f"fused: implausible: {row.implausible}" in " ".join(capsys.readouterr().out.split())
+    explain_command.show("fused", "per_head", str(path), ["json"])
+    ((of_fused, of_per_head), *_) = json.loads(capsys.readouterr().out)
+    assert of_fused["implausible"] == row.implausible
+    assert "implausible" not in of_per_head
+    assert of_fused["run"] == of_per_head["run"] == of.run_id

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from harness import group_inputs
 from harness.clocks import Cooling
 from harness.group import GroupMeasurement
 from harness.plan import Group, case_of
@@ -15,6 +17,7 @@ from harness.state import PinnedState
 from harness.timers import EagerTimer
 from harness.tools import Tools
 from results.schema import Outcome
+from tests.traps.groups import Right, ScriptedTimer, measured
 from variants.registry import Registry, discover
 from variants.shape import Shape
 from variants.variant import Variant
@@ -97,3 +100,23 @@ def test_what_preparing_takes_is_needed_once_and_checking_twice():
     assert fixed_s == 10 + 1 + 1 + 1, (
         "preparing, the check before timing, the memory of a call, the check after"
     )
+
+
+def test_nothing_holds_a_groups_inputs_when_its_memory_is_freed(monkeypatch):
+    """Each is as large as what the next group needs, and the allocator gives back only what nobody holds."""
+    made, left = [], []
+
+    def noted(make):
+        def making(*arguments):
+            inputs = make(*arguments)
+            made.extend(map(weakref.ref, inputs.activations))
+            return inputs
+
+        return making
+
+    monkeypatch.setattr(group_inputs, "make_inputs", noted(group_inputs.make_inputs))
+    monkeypatch.setattr(group_inputs, "fresh_inputs", noted(group_inputs.fresh_inputs))
+    monkeypatch.setattr(Tools, "free_memory", lambda _: left.append(sum(one() is not None for one in made)))
+    assert measured(Right, timer=ScriptedTimer())["right"].outcome is Outcome.OK
+    assert len(made) == 6, "Q, K and V, before timing and after it"
+    assert left[-1] == 0

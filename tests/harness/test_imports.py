@@ -10,7 +10,7 @@ import pytest
 
 from harness import __main__ as entry
 
-from .commands import ROOT, environment, headbench, imported_by, only_run
+from .commands import ROOT, TINY, environment, headbench, imported_by, only_run
 
 
 @pytest.mark.parametrize("name", entry.SIBLINGS)
@@ -70,22 +70,8 @@ def test_help_imports_nothing_heavy(command):
 
 def test_neither_a_run_nor_a_report_imports_torch_into_the_parent(tmp_path):
     out = tmp_path / "runs"
-    run = (
-        "run",
-        "--d-model",
-        "32",
-        "--n-head",
-        "2",
-        "--seq-len",
-        "16",
-        "--device",
-        "cpu",
-        "--stage",
-        "output",
-    )
+    run = ("run", *TINY, "--stage", "output", "--replicates", "1", "--budget", "1s", "--out", str(out))
     torch_alone = {"torch", "cupy"}
-    assert (
-        imported_by(*run, "--replicates", "1", "--budget", "1s", "--out", str(out), names=torch_alone) == []
-    )
+    assert imported_by(*run, names=torch_alone) == []
     for export in ("", "--csv", "--json", "--markdown"):
         assert imported_by("report", str(only_run(out)), *filter(None, [export]), names=torch_alone) == []

@@ -21,7 +21,6 @@ from harness.verification import (
     explain,
     gradient_limits,
     limits,
-    only_rearranges,
 )
 from variants.inputs import torch_dtype
 from variants.reference_gradients import Gradient
@@ -188,15 +187,6 @@ def test_a_comparison_is_explained_in_one_line(output, text):
     line = explain(check(output, rows([3, 0], [3, 4])))
     assert line.startswith(f"before timing: {text}")
     assert "\n" not in line
-
-
-def test_a_relayout_is_told_from_a_computation():
-    heads = [torch.randn(2, 3, 4) for _ in range(5)]
-    assert only_rearranges(heads, (torch.stack(heads, 1),))
-    assert only_rearranges((heads, heads[0].half()), (torch.cat(heads).mT, heads[0].half()))
-    assert not only_rearranges(heads, (torch.stack(heads, 1) * 2,))
-    assert not only_rearranges(heads, (torch.stack(heads[:-1], 1),))
-    assert not only_rearranges({"not": "tensors"}, (heads[0],))
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])

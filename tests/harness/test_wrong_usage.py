@@ -68,13 +68,7 @@ def test_wrong_usage_ends_in_one_line_that_names_what_would_do(capsys, monkeypat
         (("--variant", "sdpa", "--stage", "qkv"), ("'sdpa'", "attention")),
         (("--device", "tpu", "--all"), ("'tpu'", "cuda")),
         (("--seq-len", str(2**40), "--stage", "attention"), (str(2**40), "smaller --batch or --seq-len")),
-        (
-            (
-                "--batch",
-                str(2**40),
-            ),
-            (str(2**40),),
-        ),
+        (("--batch", str(2**40)), (str(2**40),)),
         (("--plugin", "/nowhere.py", "--all"), ("/nowhere.py",)),
     ],
 )

@@ -57,6 +57,28 @@ def test_an_include_that_is_not_there_is_named_with_who_asks(tmp_path):
         with_includes(build(tmp_path, '#include "gone.cuh"\n').file)
 
 
+@pytest.mark.parametrize("included", [False, True])
+def test_a_source_that_is_no_text_is_refused_by_name(tmp_path, included):
+    odd = tmp_path / "odd.cuh"
+    odd.write_bytes(b"\xff\xfe\x00")
+    file = build(tmp_path, '#include "odd.cuh"\n').file if included else odd
+    with pytest.raises(KernelError, match=r"odd\.cuh cannot be read: 'utf-8' codec"):
+        with_includes(file)
+
+
+@pytest.mark.parametrize("define", ["", "=", "2", "HEAD DIM=3", "-O3", "A=1\n#error", 3, "é=1"])
+def test_a_define_that_is_no_macro_is_told_before_anything_is_compiled(tmp_path, define):
+    """An empty one would take the option after it for its name."""
+    wrong = Build(build(tmp_path).file, ("FACTOR=2", define))
+    with pytest.raises(KernelError, match=r"twice\.cu: .* is no macro: a string like 'HEAD_DIM=64' would do"):
+        compile_for(wrong, "sm_90a")
+
+
+@pytest.mark.parametrize("define", ["FACTOR", "FACTOR=", "FACTOR=2", "_f2=(a == b)"])
+def test_macros_with_a_value_and_without_one_are_none_of_our_business(define):
+    assert compiler._MACRO.fullmatch(define)
+
+
 def test_the_same_text_options_and_architecture_are_compiled_once(tmp_path, nvrtc, monkeypatch):
     first = compile_for(build(tmp_path), "sm_80")
     monkeypatch.setattr(compiler, "_compile", lambda *_: pytest.fail("it is compiled again"))

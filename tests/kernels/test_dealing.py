@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernels import dealing
 from kernels.compiler import FOLDER
 from kernels.dealing import ROUNDS, deal, in_rounds, row_costs, shares
 
@@ -157,6 +158,38 @@ def test_rounds_are_not_shifted_in_vain():
     assert dealt.shifts == to_and_fro(SMS)
     # Two heads have one long and one short tile each, for two blocks: to and fro is best.
     assert deal(2, 256, 64, True, 128, 128, 2).shifts == to_and_fro(2)
+
+
+def test_a_grid_of_thousands_of_blocks_is_dealt_at_once(monkeypatch):
+    """To shift one round looks at the square of the blocks: a minute, of a kernel's first call."""
+    shifted = []
+    monkeypatch.setattr(dealing, "_shift", lambda found, _rounds: shifted.append(found) or found)
+    uneven = 2221, 4096, 128, False, 192, 128
+    found = deal.__wrapped__(*uneven, 3000)
+    assert (found.shifts, shifted) == (to_and_fro(3000), [])
+    deal.__wrapped__(222, 4096, 128, False, 192, 128, 300)
+    assert shifted, "fewer blocks are"
+
+
+@pytest.mark.parametrize(
+    ("batch_heads", "seq_len", "blocks"),
+    [
+        (10**6, 1, 1),
+        (10**6, 1, 1000),
+        (10**6, 4096, 7),
+        (1, 1, 1000),
+        (2, 1, 2),
+        (39_600, 1, 1000),
+        (0, 9, 1),
+    ],
+)
+def test_grids_that_no_gpu_has_and_very_many_heads_are_dealt_whole(batch_heads, seq_len, blocks):
+    found = deal.__wrapped__(batch_heads, seq_len, 64, True, 64, 64, blocks)
+    assert 1 <= found.heads <= max(1, batch_heads)
+    assert len(found.shifts) == ROUNDS
+    assert all(-blocks <= shift < blocks for shift in found.shifts)
+    whole = batch_heads * row_costs(seq_len, True, 64, 64).sum()
+    assert found.slowest >= whole / blocks * (1 - 1e-9)
 
 
 @settings(deadline=None)

@@ -58,9 +58,12 @@ def test_an_early_kernel_hands_the_driver_its_structure_on_pytorchs_stream(monke
 def test_a_refused_launch_says_what_was_asked_and_the_drivers_word(monkeypatch):
     monkeypatch.setattr(cuda_driver, "library", lambda: FakeDriver(701))
     monkeypatch.setattr(cuda_driver, "make_context_current", lambda: None)
-    words = "no 3 blocks of 2,048 threads with 16 bytes of shared memory: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+    words = (
+        "kernel mine: the driver launches no 3 blocks of 2,048 threads with 16 bytes of shared memory: "
+        "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+    )
     with pytest.raises(KernelError, match=words):
-        early_launch.launch(4096, 3, 2048, 16, 7, ctypes.create_string_buffer(5))
+        early_launch.launch("mine", 4096, 3, 2048, 16, 7, ctypes.create_string_buffer(5))
 
 
 @pytest.mark.parametrize(
@@ -87,11 +90,12 @@ def test_nothing_touches_global_memory_before_the_kernel_has_waited(build, nvrtc
     assert waits < touched.start(), touched.group()
 
 
-def chain(module, tensors, count):
-    """Each takes the output before as Q, K and V, and writes over the one before that."""
-    for i in range(count):
+def chain(module, tensors, settled=lambda: None):
+    """Forty calls: each takes the output before as Q, K and V, and writes over the one before that."""
+    for i in range(40):
         x = tensors[i % 2]
         module.forward(x, x, x, causal=i % 3 > 0, out=tensors[(i + 1) % 2])
+        settled()
 
 
 @pytest.mark.gpu
@@ -104,16 +108,14 @@ def test_a_chain_reads_what_the_kernel_before_wrote_and_writes_what_it_has_read(
         pytest.skip(reason)
     start = torch.randn(shape, dtype=torch.bfloat16, device="cuda")
     right = [start.clone(), torch.zeros_like(start)]
-    for i in range(40):
-        x = right[i % 2]
-        module.forward(x, x, x, causal=i % 3 > 0, out=right[(i + 1) % 2])
-        torch.cuda.synchronize()
+    chain(module, right, torch.cuda.synchronize)
     found = [start.clone(), torch.zeros_like(start)]
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        chain(module, found, 40)
-    for run in (lambda: chain(module, found, 40), graph.replay, graph.replay):
-        found[0].copy_(start), found[1].zero_()
+        chain(module, found)
+    for run in (lambda: chain(module, found), graph.replay, graph.replay):
+        found[0].copy_(start)
+        found[1].zero_()
         run()
         assert all(map(torch.equal, found, right))
 

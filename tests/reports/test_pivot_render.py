@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,45 +10,20 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
-from reports import pivot, pivot_grids, pivot_markdown, pivot_terminal, terminal
-from reports.pivot_cells import Times, Use
+from reports import pivot, pivot_grids, pivot_markdown, pivot_terminal
+from reports.pivot_cells import Use
 from results.figures import Counters
 from results.schema import Outcome
-from results.store import read
-from tests.reports import runs, sweeps
+from tests.reports import sweeps
+from tests.reports.pivoted import MANY, RUNS, rendered
 from tests.results import builders, h200
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from results.run import Run
-
-HOSTILE = "[red]x[/]\x1b[31m\n| `y` <script>"
-MANY = (
-    "sdpa_cudnn",
-    "sdpa_flash",
-    "sdpa_efficient",
-    "materialized",
-    "per_head_loop",
-    "flex",
-)
-RUNS: dict[str, Callable[[], Run]] = {
-    "recorded": h200.run,
-    "fine": lambda: sweeps.sweep(range(16, 257, 8), MANY),
-    "hostile": lambda: sweeps.sweep(
-        (32, 72), (HOSTILE, "头" * 20, "a_variant_whose_name_" + "goes_on_" * 12)
-    ),
-    "every outcome": runs.every_outcome,
-    "on a CPU": runs.cpu_run,
-    "nothing watched": lambda: h200.run(observed=h200.without("counters", "gpm", "utilisation")),
-    "empty": lambda: runs.run([]),
-}
 
 
 def shown(of: Run, width: int = 100, by: str = "head_dim", peak: str = "datasheet") -> str:
-    out = io.StringIO()
-    pivot_terminal.render(pivot.from_run(of, by, Use(peak)), terminal.new_console(out, width))
-    return out.getvalue()
+    return rendered(of, Use(peak), width, by)
 
 
 def page(of: Run, by: str = "head_dim") -> str:
@@ -262,63 +236,3 @@ def test_the_way_to_show_it_again_names_no_default() -> None:
     of = sweeps.sweep((64, 72))
     assert pivot_terminal.again(pivot.from_run(of, "head_dim", Use())) == " --by head_dim"
     assert pivot_terminal.again(pivot.from_run(of, "head_dim", Use("held"))) == " --by head_dim --peak held"
-
-
-def timed(of: Run, width: int = 100) -> str:
-    out = io.StringIO()
-    pivot_terminal.render(pivot.from_run(of, "head_dim", Times()), terminal.new_console(out, width))
-    return out.getvalue()
-
-
-def test_a_cell_shows_a_calls_time_and_half_its_interval_in_one_unit() -> None:
-    text = timed(read("nvidia-h200/head_dim"))
-    assert text.count("\ntimes in µs\n") == 3
-    (line,) = (line for line in text.splitlines() if line.startswith("sdpa_flash "))
-    records = {
-        record.case.head_dim: record.estimates["isolated"]
-        for record in read("nvidia-h200/head_dim").records()
-        if (record.case.stage, record.case.variant) == ("attention", "sdpa_flash")
-    }
-    shown = re.findall(r"([\d.]+) ± +([\d.]+)", line)
-    for (time, width), (_, estimate) in zip(shown, sorted(records.items()), strict=True):
-        assert float(time) == pytest.approx(1e6 * estimate.value_s, rel=1e-3)
-        assert float(width) == pytest.approx(100 * estimate.half_width, abs=0.5)
-
-
-def test_what_times_need_no_words_for_is_left_out_and_what_they_are_is_said() -> None:
-    text = " ".join(timed(h200.run()).split())
-    assert "each cell: the time of a call ± % ±: half the 95 % interval over replicates" in text.replace(
-        " ·", ""
-    )
-    assert "isolated: GPU time of one call, L2 cold" in text
-    assert "--by head_dim --show time" in text
-    for word in ("useful", "issued", "a 128-wide kernel"):
-        assert word not in text
-
-
-def test_a_time_that_is_missing_or_partial_has_its_reason_below() -> None:
-    trials = [
-        *runs.gpu_trials({"fused": 1e-4}, head_dim=64, d_model=768),
-        *runs.gpu_trials({"fused": 2e-4}, 1, head_dim=32, d_model=384),
-    ]
-    text = " ".join(timed(runs.run(trials)).split())
-    assert "200.0 ± –" in text
-    assert "fused at 32: 1 of 3 replicates, no interval" in text
-
-
-def test_a_case_that_failed_has_no_time_and_a_fine_sweep_is_drawn() -> None:
-    of = sweeps.sweep(range(16, 257, 8))
-    failed = builders.trial(h200.case("padding", 24), outcome=Outcome.OUT_OF_MEMORY, reason="2 GiB short")
-    of.trials = [one for one in of.trials if one.case != failed.case] + [failed]
-    text = timed(of)
-    assert re.search(r"^ +24 +out of memory$", text, flags=re.MULTILINE)
-    assert re.search(r"^time, 0 to [\d.]+ (µs|ms), at head_dim 16 to 256$", text, flags=re.MULTILINE)
-    assert re.search(r"^padding +[▁▂▃▄▅▆▇█·]{31}$", text, flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("width", [80, 200])
-def test_times_fit_the_terminal_whatever_the_run(name: str, width: int) -> None:
-    for line in timed(RUNS[name](), width).splitlines():
-        assert line.startswith(("show again: ", "stored in ")) or cell_len(line) <= width
-        assert line.isprintable()

@@ -145,13 +145,13 @@ def test_what_is_asked_for_is_what_the_run_wants_or_has():
 def test_without_a_ceiling_there_is_no_share_of_it(ceilings, reason):
     use = use_of(ceilings=ceilings)
     assert (use.burst_fraction, use.sustained_fraction) == (None, None)
-    assert use.why_no_fraction("burst") == use.why_no_fraction("sustained") == reason
+    assert use.missing["burst_fraction"] == use.missing["sustained_fraction"] == reason
     assert use.datasheet_fraction is not None
 
 
 def test_without_a_datasheet_there_is_no_share_of_it_and_the_ceilings_stay():
     use = use_of(environment={"peaks": {"bf16": {"reason": "no datasheet of this GPU"}}})
-    assert use.why_no_fraction("datasheet") == use.why_no_fraction("held") == "no datasheet of this GPU"
+    assert use.missing["datasheet_fraction"] == use.missing["held_fraction"] == "no datasheet of this GPU"
     assert use.burst_fraction is not None
 
 
@@ -161,7 +161,7 @@ def test_without_an_sm_clock_only_the_held_share_is_missing():
     of.trials = [replace(trial, timings={"isolated": blind}) for trial in of.trials]
     (use,) = uses(of).values()
     assert set(use.missing) == {"held_fraction"}
-    assert use.why_no_fraction("held").startswith("the SM clock is not known")
+    assert use.missing["held_fraction"].startswith("the SM clock is not known")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_case_without_the_groups_mode_says_so():
         replace(one, timings=only_eager) if one.case.variant == "sdpa_flash" else one for one in of.trials
     ]
     use = uses(of)["sdpa_flash", 72]
-    assert use.why_no_fraction("datasheet") == "it has no isolated time: no events"
+    assert use.missing["datasheet_fraction"] == "it has no isolated time: no events"
     assert use.sustained_fraction is not None
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from harness.directed import direct
+from harness.directed import SECOND, direct
 from results.schema import Outcome
 from variants.inputs import make_inputs
 from variants.reference import reference
@@ -60,6 +60,9 @@ def test_a_wrong_gradient_is_incorrect_and_no_speed_is_shown(stage, direction):
     for name, said in SAID[stage].items():
         trial = trials[name]
         assert (trial.outcome, trial.timings) == (Outcome.INCORRECT, {}), name
+        if name == "wrong_stale_gradient" and direction == "backward":
+            assert trial.reason == SECOND
+            continue
         assert trial.reason.startswith(said), f"{name}: {trial.reason}"
         if name in WORST:
             assert trial.reason.endswith(f"of its gradients {WORST[name]} is the worst"), trial.reason
@@ -284,7 +287,7 @@ FORMS = {
     Nothing: "gave a NoneType where a tensor belongs",
     Integers: "gave torch.int32 where torch.float32 belongs",
     Wide: "gave torch.float64 where torch.float32 belongs",
-    Named: "`canonical` gives other values than `call` returned",
+    Named: "`call` gave a dict: a tensor, or tensors in tuples and lists, would do",
     WithMore: "`canonical` gives other values than `call` returned",
     MergesHeads: "gave the shape [2, 3, 256] where [2, 3, 16, 16] belongs",
 }

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import torch
 
-from harness.output_form import form_fault
+from harness.output_form import form_fault, note
 from harness.poison import poison
 from harness.verification import compare, explain
 from variants.inputs import Inputs, fresh_activations, make_inputs, torch_dtype
@@ -48,11 +48,11 @@ def verify(own: Variant, shape: Shape, inputs: Inputs, when: str) -> None:
     given = inputs.arriving(own.arrives)
     poison(shape, inputs.activations[0].device)
     returned = own.call(*given.activations)
-    outputs = own.canonical(returned)
+    noted, outputs = note(returned), own.canonical(returned)
     assert given.equals(inputs), f"it changes its inputs or weights at {shape}"
     check = compare(outputs, right, shape.dtype, when, shape.n_layer)
     assert check.passed, f"{own.stage}/{own.name} at {shape}: {explain(check)}"
-    fault = form_fault(own.stage, returned, outputs)
+    fault = form_fault(own.stage, noted, outputs)
     assert fault is None, f"{own.stage}/{own.name} at {shape}: {fault}"
 
 

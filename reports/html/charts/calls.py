@@ -55,7 +55,7 @@ def calls_chart(calls: Sequence[CallParts], variants: Sequence[str]) -> Chart | 
         title="Where a call from Python spends its time",
         caption=(
             "Shares of the eager time, which stands beside each bar: kernels; gaps between them that even a CUDA graph "
-            "leaves; launches, which a graph saves. A bar left of 0 is a difference within the noise of its two sides. "
+            "leaves; launches, which a graph saves. A bar left of 0 says by how much two measurements disagree. "
             f"{UNSURE_MARK}: the eager time is known to no better than ± 25 %."
         ),
         spoken=f"Shares of kernels, gaps and launches in the eager time of {len(order)} variants at "

@@ -136,7 +136,15 @@ def test_a_run_without_experiments_has_none(tmp_path) -> None:
      json.dumps({"learnt": replace(LEARNT, seed=1).to_json() | {"loss": 0.0}}),
      json.dumps({"learnt": replace(LEARNT, seed=1).to_json() | {"loss": -1.0}}),
      json.dumps({"parameters": dict.fromkeys(
-         ("d_model", "n_layer", "mlp_width", "vocabulary", "context", "attention", "mlp", "embeddings"), 0)})],
+         ("d_model", "n_layer", "mlp_width", "vocabulary", "context", "attention", "mlp", "embeddings"), 0)}),
+     *(json.dumps({"learnt": replace(LEARNT, seed=1).to_json() | wrong}) for wrong in (
+         {"loss": 1e308}, {"steps": 0}, {"n_head": 0}, {"previous": 1.5}, {"matching_untrained": -0.1})),
+     *(json.dumps({"dependence": DEPENDENCE.to_json() | wrong}) for wrong in (
+         {"n_head": 0}, {"head_dim": -6}, {"own_least": -0.7}, {"mixed_median": -2.0})),
+     *(json.dumps({"round_trips": {"seed": 0, "shapes": 9, "changed": 0, "scrambled": 9} | wrong}) for wrong in (
+         {"shapes": -4}, {"changed": -1}, {"scrambled": 10})),
+     json.dumps({"calls": {"n_head": 12, "matmuls": {"fused": -3}}}),
+     json.dumps({"calls": {"n_head": 0, "matmuls": {"fused": 3}}})],
 )  # fmt: skip
 def test_a_damaged_line_is_noted_and_costs_no_other(tmp_path, line: str) -> None:
     (tmp_path / FILE).write_bytes(line.encode("latin-1") + b"\n")
