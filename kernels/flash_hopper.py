@@ -71,9 +71,9 @@ class Tile:
         return self._with_stages(head_dim, *self.stages(head_dim))
 
     def stages(self, head_dim: int) -> tuple[int, int]:
-        """Tiles at once of K: two; and of V: one more than copies of P, and three wherever they find room."""
+        """Tiles at once of K: two; and of V: one more than copies of P, and three beyond a box if they find room."""
         least = self.copies + 1
-        fit = self.blocks * (self._with_stages(head_dim, 2, 3) + _RESERVED_BYTES) <= _SM_BYTES
+        fit = head_dim > _BOX_COLUMNS and self.blocks * (self._with_stages(head_dim, 2, 3) + _RESERVED_BYTES) <= _SM_BYTES
         return 2, max(least, 3) if fit else least
 
     def _with_stages(self, head_dim: int, of_keys: int, of_values: int) -> int:
@@ -102,8 +102,8 @@ def row_columns(head_dim: int) -> tuple[int, int]:
 
 
 def value_columns(head_dim: int) -> int:
-    """Of a box of V: 32 if fewer columns are then left over, else 64."""
-    return min((64, 32), key=lambda columns: -head_dim % columns)
+    """Of a box of V."""
+    return _BOX_COLUMNS
 
 
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
