@@ -67,7 +67,7 @@ def found(part: Part, *, interval: bool) -> str:
     """What a statement says of the shape it is about, its number in place, with its interval where that is wanted."""
     number = MISSING if part.number is None else _number(part.number, interval=interval)
     said = part.says.replace("{}", number)
-    return plain(f"at {part.at} {said}" if part.at else said)
+    return plain(f"at {part.at}, {said}" if part.at else said)
 
 
 def with_reason(part: Part) -> str:

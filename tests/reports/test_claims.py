@@ -62,21 +62,21 @@ def test_a_number_has_its_unit_and_its_interval(number: Number, text: str) -> No
 
 
 def test_a_place_comes_first() -> None:
-    assert found(HOLDS, interval=False) == "at batch 1 it is 1.23 × as fast"
+    assert found(HOLDS, interval=False) == "at batch 1, it is 1.23 × as fast"
 
 
 def test_the_sentences_of_each_verdict() -> None:
     said = [told.sentences for told in from_findings(EVERY, "").told]
-    fast, level = "at batch 1 it is 1.23 × as fast", "nobody measured it"
+    fast, level = "at batch 1, it is 1.23 × as fast", "nobody measured it"
     assert said[0] == (f"Holds: {fast}.", "Judged by this rule: more than 1.1 ×.")
     assert said[1] == (
         f"Holds: {fast}.",
-        f"Does not hold: {fast}; open: at batch 1 it is – as fast: {level}.",
+        f"Does not hold: {fast}; open: at batch 1, it is – as fast: {level}.",
     )
     assert said[2] == (f"Does not hold: {fast}.", f"Open: {fast}: {level}.")
     assert said[3] == (f"Does not hold: {fast}.", "Judged by this rule: more than 1.1 ×.")
-    assert said[4][0] == f"Nothing of it is decided: at batch 1 it is – as fast: {level}."
-    assert said[5][0] == f"Holds: {fast}; at batch 1 it is small; and 1 statement more."
+    assert said[4][0] == f"Nothing of it is decided: at batch 1, it is – as fast: {level}."
+    assert said[5][0] == f"Holds: {fast}; at batch 1, it is small; and 1 statement more."
 
 
 def test_the_title_counts_verdicts_and_names_machine_and_run() -> None:
@@ -108,7 +108,7 @@ def test_markdown_ends_where_a_comment_does_and_says_what_is_left_out() -> None:
 def test_markdown_escapes_what_acts_and_holds_every_statement() -> None:
     page = to_markdown(EVERY, "a-run", ["a note"])
     assert "Wide is &#42;fast&#42;." in page
-    assert page.count("| holds | at batch 1 it is 1.23 × (1.20 × to 1.30 ×) as fast | above 1.1 × |") == 4
+    assert page.count("| holds | at batch 1, it is 1.23 × (1.20 × to 1.30 ×) as fast | above 1.1 × |") == 4
     assert "- a note" in page
 
 
