@@ -264,7 +264,7 @@ class Backward(Step):
 
     def rehearse(self) -> None:
         """Two calls of one forward, the second for the opposite gradient of the output: it gives the opposite."""
-        _, first = self()
+        first = [one.clone() for one in self()[1]]  # its memory may be given out again
         for own in self._given:
             own.neg_()
         _, second = self()

@@ -150,9 +150,8 @@ def compare_gradients(
 def opposite(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor], shape: Shape) -> bool:
     """Whether gradients cancel out, by `gradient_limits` of all together: one that is 0 but for noise counts little."""
     limit, _ = gradient_limits(shape.dtype, shape.n_layer)
-    return not _length(map(torch.add, first, second)) > limit * _length(
-        first
-    )  # NaN is for the checks to find
+    left = _length(map(torch.add, first, second))
+    return not left > limit * _length(first)  # NaN is for the checks to find
 
 
 def _length(tensors: Iterable[torch.Tensor]) -> float:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "claims.jsonl"
-
-
 LARGEST_LOSS = 1e3
 """In nats a token: who guesses at random has 4."""
 

@@ -13,6 +13,7 @@ from reports import pivot
 from reports.pivot_cells import Use
 from results.figures import Counters, Gpm, Utilisation
 from results.schema import Observation, Outcome
+from results.store import read
 from tests.reports import runs, sweeps
 from tests.results import builders, h200
 
@@ -51,6 +52,24 @@ def test_cells_hold_each_case_at_its_variant_and_value() -> None:
     assert cell.use.fraction("datasheet") == pytest.approx(0.353, abs=1e-3)
     assert cell.use.tensor_active_percent == 66.0
     assert cell.use.issued_ratio == pytest.approx(128 / 72)
+
+
+def test_cells_of_several_runs_are_told_with_the_run_of_each(tmp_path) -> None:
+    """Another session, maybe another GPU: whoever reads along a line must know."""
+    for day, head_dims in ((1, (32, 64)), (2, (72,))):
+        planned = [
+            builders.case(variant, head_dim=head_dim, d_model=12 * head_dim)
+            for variant in ("fused", "per_head")
+            for head_dim in head_dims
+        ]
+        of = builders.manifest(planned, run_id=f"run-{day}", created_utc=f"2026-01-0{day}T00:00:00+00:00")
+        builders.stored(tmp_path, of)
+    told = sorted(one for one in reasons(pivoted(read(tmp_path))) if one[0] == "from run")
+    assert told == [
+        ("from run", ("fused at 32, 64", "per_head at 32, 64"), "run-1"),
+        ("from run", ("fused at 72", "per_head at 72"), "run-2"),
+    ]
+    assert not [one for one in reasons(pivoted(read(tmp_path / "run-1"))) if one[0] == "from run"]
 
 
 def test_the_variant_with_the_highest_useful_rate_stands_first() -> None:

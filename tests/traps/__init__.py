@@ -11,6 +11,8 @@
     test_9_arrivals       a layout arranged for one variant: verified like any other, spoiled by none
     test_10_gradients     gradients that are wrong though the output is right; modes that would spoil a neighbour
     test_11_forwards      an output that is wrong though the gradients are right
+    test_12_put_off       work put off from the timed `call` to the untimed `canonical`
+    test_13_second_backward  gradients that are right once, where many calls of one forward are timed
 
 Where it is practical the naive way is run beside the right one and shown to give the wrong answer, so that no test
 passes because the trap was not there.
