@@ -24,8 +24,8 @@
 //
 // Padding. Q · Kᵀ goes in steps of 16 columns (72 as 80: TMA fills columns beyond the tensor with zeros), P · V has
 // HEAD_DIM columns, whatever multiple of 8 that is. Shared memory holds boxes of 64 columns. What Q, K and O have beyond
-// them, up to 32 columns, is in a narrower box, their tail; V, all of whose columns are one product's, is in boxes of
-// VALUE_COLUMNS. So TMA writes few zeros that no product reads, and there is room for more stages.
+// them, up to 32 columns, is in a narrower box, their tail. So TMA writes few zeros that no product reads, and there is room
+// for a third stage of V, all of whose columns are one product's and in boxes of one width.
 //
 // Floors, for a score on one SM: tensor cores 4 · HEAD_DIM / 4096 clk (.0625 at 64), exp2 .0625 clk: at 64 they are equal.
 //
@@ -38,8 +38,8 @@
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
 // one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders. TAIL
-// columns has the box of Q, K and O beyond those of 64, 16 or 32, 0 if there is none; VALUE_COLUMNS has a box of V, 16, 32 or
-// 64. K_STAGES tiles of K are in shared memory at once, at least 2, and V_STAGES of V, at least P_COPIES + 1.
+// columns has the box of Q, K and O beyond those of 64, 16 or 32, 0 if there is none. V_STAGES tiles of V are in shared memory
+// at once, at least P_COPIES + 1.
 //
 // A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
@@ -57,11 +57,11 @@
 #define KEY_TILES (KEYS / 8)
 #define SLICES (KEYS / 16)
 #define Q_STAGES 2
+#define K_STAGES 2
 #define KEY_BOX (KEYS * BOX_ROW_BYTES)
 #define KEY_STAGE (BOXES * KEY_BOX + KEYS * TAIL_ROW_BYTES)
-#define VALUE_BOX (KEYS * VALUE_COLUMNS * 2)
-#define VALUE_BOXES ((HEAD_DIM + VALUE_COLUMNS - 1) / VALUE_COLUMNS)
-#define VALUE_STAGE (VALUE_BOXES * VALUE_BOX)
+#define VALUE_BOXES ((HEAD_DIM + BOX_COLUMNS - 1) / BOX_COLUMNS)
+#define VALUE_STAGE (VALUE_BOXES * KEY_BOX)
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX + 64 * TAIL_ROW_BYTES)
 #define NOTES 256                           // words, a bit for each tile that a block does
@@ -217,7 +217,7 @@ struct Producer {
         barrier_wait(at.v_free + 8 * values.stage, values.parity ^ 1);
         barrier_expect(full, VALUE_STAGE);
         for (int box = 0; box < VALUE_BOXES; ++box)
-            fetch_box(to + box * VALUE_BOX, problem.v, box * VALUE_COLUMNS, tile * KEYS, work.head % problem.heads,
+            fetch_box(to + box * KEY_BOX, problem.v, box * BOX_COLUMNS, tile * KEYS, work.head % problem.heads,
                       work.head / problem.heads, full);
         values.next();
     }
@@ -321,13 +321,13 @@ struct Consumer {
         products_begin();
 #pragma unroll
         for (int slice = 0; slice < SLICES; ++slice)
-            Product<HEAD_DIM>::columns<VALUE_COLUMNS>(o, p[slice], v + slice * (16 * VALUE_COLUMNS * 2 >> 4));
+            Product<HEAD_DIM>::columns(o, p[slice], v + slice * (16 * BOX_ROW_BYTES >> 4));
         products_commit();
     }
 
     __device__ __forceinline__ unsigned described_q() const { return describe(at.q + query_slot() * QUERY_STAGE, 16); }
     __device__ __forceinline__ unsigned described_k() const { return describe(at.k + keys.stage * KEY_STAGE, 16); }
-    __device__ __forceinline__ unsigned described_v() const { return describe(at.v + values.stage * VALUE_STAGE, VALUE_BOX); }
+    __device__ __forceinline__ unsigned described_v() const { return describe(at.v + values.stage * VALUE_STAGE, KEY_BOX); }
     __device__ __forceinline__ void await_keys() const { barrier_wait(at.k_full + 8 * keys.stage, keys.parity); }
     __device__ __forceinline__ void await_values() const { barrier_wait(at.v_full + 8 * values.stage, values.parity); }
 

@@ -31,6 +31,7 @@ _Problem = c_char * _FORMAT.size
 _MOST_MAPS = 256
 """Kept of one layout, by its four addresses."""
 _QUERY_STAGES = 2
+_KEY_STAGES = 2
 _THREE_UP_TO = 72
 """The largest head_dim for whose O and P three consumers have registers."""
 _THREE_COST = 1.25
@@ -68,20 +69,19 @@ class Tile:
 
     def shared_bytes(self, head_dim: int) -> int:
         """Boxes of the stages of Q, K and V; work posted for each of Q; barriers; notes; what aligning may cost."""
-        return self._with_stages(head_dim, *self.stages(head_dim))
+        return self._with_value_stages(head_dim, self.value_stages(head_dim))
 
-    def stages(self, head_dim: int) -> tuple[int, int]:
-        """Tiles at once of K: two; and of V: one more than copies of P, and three beyond a box if they find room."""
+    def value_stages(self, head_dim: int) -> int:
+        """Tiles of V at once: one more than copies of P, and three beyond a box if they find room."""
         least = self.copies + 1
-        fit = head_dim > _BOX_COLUMNS and self.blocks * (self._with_stages(head_dim, 2, 3) + _RESERVED_BYTES) <= _SM_BYTES
-        return 2, max(least, 3) if fit else least
+        fit = self.blocks * (self._with_value_stages(head_dim, 3) + _RESERVED_BYTES) <= _SM_BYTES
+        return 3 if head_dim > _BOX_COLUMNS and fit else least
 
-    def _with_stages(self, head_dim: int, of_keys: int, of_values: int) -> int:
-        box = value_columns(head_dim)
-        value = math.ceil(head_dim / box) * box
-        tiles = sum(row_columns(head_dim)) * (_QUERY_STAGES * self.rows + of_keys * self.keys)
-        tiles += value * of_values * self.keys
-        barriers = 2 * (_QUERY_STAGES * self.warpgroups + of_keys + of_values) + 1
+    def _with_value_stages(self, head_dim: int, value_stages: int) -> int:
+        value = math.ceil(head_dim / _BOX_COLUMNS) * _BOX_COLUMNS
+        tiles = sum(row_columns(head_dim)) * (_QUERY_STAGES * self.rows + _KEY_STAGES * self.keys)
+        tiles += value * value_stages * self.keys
+        barriers = 2 * (_QUERY_STAGES * self.warpgroups + _KEY_STAGES + value_stages) + 1
         return 2 * tiles + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
@@ -89,8 +89,7 @@ class Tile:
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
         macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
-        macros |= {"TAIL": row_columns(head_dim)[1], "VALUE_COLUMNS": value_columns(head_dim)}
-        macros |= dict(zip(("K_STAGES", "V_STAGES"), self.stages(head_dim), strict=True))
+        macros |= {"TAIL": row_columns(head_dim)[1], "V_STAGES": self.value_stages(head_dim)}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
 
@@ -99,11 +98,6 @@ def row_columns(head_dim: int) -> tuple[int, int]:
     """Columns that Q, K and O have room for in boxes of 64, and in a narrower box beyond them; 0 if there is none."""
     whole = (head_dim + 31) // _BOX_COLUMNS * _BOX_COLUMNS
     return whole, 16 * math.ceil(max(0, head_dim - whole) / 16)
-
-
-def value_columns(head_dim: int) -> int:
-    """Of a box of V."""
-    return _BOX_COLUMNS
 
 
 def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_count: int) -> Tile:
@@ -205,10 +199,9 @@ def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
     """
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
     q, k, v, out = zip(addresses, layout.strides, (64, keys, keys, 16), strict=True)
-    columns, tail = _BOX_COLUMNS, row_columns(layout.head_dim)[1]
-    boxes = [(q, columns), (k, columns), (v, value_columns(layout.head_dim)), (out, columns)]
-    if tail:
-        boxes += [(q, tail), (k, tail), (out, tail)]
+    boxes = [(tensor, _BOX_COLUMNS) for tensor in (q, k, v, out)]
+    if tail := row_columns(layout.head_dim)[1]:
+        boxes += [(tensor, tail) for tensor in (q, k, out)]
     maps = (
         heads_map(ACTOR, layout.dtype, address, shape, strides, rows, width)
         for (address, strides, rows), width in boxes

@@ -227,9 +227,8 @@ template <int PENDING> __device__ __forceinline__ void products_wait()
 }
 
 // C (64 × COLUMNS, four float32 a thread for each 8 columns) = [C +] A · B, 16 deep. One specialisation per number of columns.
-// Descriptors are of boxes of BOX columns.
-//   rows: A and B by descriptors, their depth along the columns; `add` false starts from zero.
-//   columns: A in registers, B by a descriptor with its depth along the rows; always adds.
+//   rows: A and B by descriptors of boxes of BOX columns, their depth along the columns; `add` false starts from zero.
+//   columns: A in registers, B by a descriptor of boxes of 64 columns, its depth along the rows; always adds.
 template <int COLUMNS> struct Product;
 
 // clang-format off
@@ -276,14 +275,13 @@ template <> struct Product<COLUMNS> { \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
             "a, b, p, 1, 1, 0, 0;\n}" : PARTS_##TILES : "r"(a), "r"(b), "r"((int)add), "n"(DESCRIPTOR_HIGH(BOX))); \
     } \
-    template <int BOX> \
     static __device__ __forceinline__ void columns(float (&c)[TILES][4], const unsigned (&a)[4], unsigned b) \
     { \
         asm volatile("{\n.reg .b64 b;\nmov.b64 b, {" X4 ", " X5 "};\n" \
             "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." ELEMENT "." ELEMENT " {" NAMES_##TILES "}, " \
             "{" X0 "," X1 "," X2 "," X3 "}, b, 1, 1, 1, 1;\n}" \
             : PARTS_##TILES : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), \
-              "n"(DESCRIPTOR_HIGH(BOX))); \
+              "n"(DESCRIPTOR_HIGH(BOX_COLUMNS))); \
     } \
 };
 

@@ -175,7 +175,7 @@ def test_hoppers_kernel_is_handed_maps_in_boxes_that_it_asks_for_and_numbers(mon
     boxes = [
         (q, of_q, 64, 64),
         (k, of_other, tile.keys, 64),
-        (v, of_other, tile.keys, 32),
+        (v, of_other, tile.keys, 64),
         (out, of_other, 16, 64),
         (q, of_q, 64, 16),
         (k, of_other, tile.keys, 16),
