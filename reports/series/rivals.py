@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MODE = "graph"
 OURS = ("flash_hopper", "flash_portable")
-LIBRARIES = "sdpa"
-"""What the names of PyTorch's attention and its backends begin with."""
+LIBRARIES = ("sdpa", "flex", "fa4")
+"""What their names begin with: PyTorch's attention and its backends, its flex_attention, FlashAttention-4."""
 
 
 @dataclass(frozen=True, slots=True)
