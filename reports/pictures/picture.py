@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 BLUE, VERMILION, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
+PINK, GOLD, SKY = "#cc79a7", "#b8860b", "#3290c8"
 """Told apart by the colour-blind, and at least 3 : 1 against both grounds."""
 
 INK, FAINT, LINE, GROUND = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"

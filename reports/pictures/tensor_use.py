@@ -9,7 +9,7 @@ import altair as alt
 from reports import pivot, units
 from reports.machine import machine
 from reports.pictures.bars import panels
-from reports.pictures.picture import BLUE, GREEN, VERMILION, Picture, titled
+from reports.pictures.picture import BLUE, GOLD, GREEN, GREY, INK, PINK, SKY, VERMILION, Picture, titled
 from reports.pivot_cells import Use
 from reports.pivot_grids import FINE, title
 from reports.text import plain
@@ -33,7 +33,8 @@ USEFUL, ACTIVE, ISSUED = FIGURES = (
     "active, of cycles",
     "issued ÷ useful",
 )
-COLOURS = (GREEN, BLUE, VERMILION)
+COLOURS = (GREEN, BLUE, VERMILION, PINK, GOLD, SKY, GREY, INK)
+"""Of `FINE` head_dims, the narrowest first."""
 
 
 def tensor_use_picture(run: Run) -> Picture | str:

@@ -34,7 +34,8 @@ from reports.pictures.picture import (
     renderer,
     to_svg,
 )
-from reports.pictures.tensor_use import tensor_use_picture
+from reports.pictures.tensor_use import COLOURS, tensor_use_picture
+from reports.pivot_grids import FINE
 from reports.text import plain
 from results.figures import Dispatch
 from results.run import Run
@@ -270,3 +271,7 @@ def test_renewing_draws_what_is_committed_and_writes_the_findings_into_the_readm
         assert (tmp_path / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == recorded()[
             name
         ].svg
+
+
+def test_every_head_dim_of_a_picture_has_a_colour_of_its_own() -> None:
+    assert len(set(COLOURS)) == len(COLOURS) == FINE
