@@ -24,10 +24,13 @@ from reports.pictures.picture import (
     BLUE,
     DARK,
     FAINT,
+    GOLD,
     GREEN,
     GREY,
     GROUND,
     INK,
+    PINK,
+    SKY,
     VERMILION,
     Picture,
     kept_rows,
@@ -50,6 +53,8 @@ COMMITTED = ROOT / "docs" / "pictures"
 MAKE = "python -m tests.reports.pictures.renew"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 HOSTILE = "<script>alert(1)</script>&\"'\x1b[2J\n]]>"
+
+MARKS = (BLUE, VERMILION, GREEN, GREY, PINK, GOLD, SKY)
 
 
 @cache
@@ -127,7 +132,7 @@ def test_text_and_marks_stand_out_on_light_and_on_dark() -> None:
     for text in (INK, FAINT):
         assert contrast(text, GROUND) >= 4.5
         assert contrast(DARK[text], DARK[GROUND]) >= 4.5
-    for mark, ground in product((BLUE, VERMILION, GREEN, GREY), (GROUND, DARK[GROUND])):
+    for mark, ground in product(MARKS, (GROUND, DARK[GROUND])):
         assert contrast(mark, ground) >= 3
 
 
@@ -135,7 +140,7 @@ def test_text_and_marks_stand_out_on_light_and_on_dark() -> None:
 def test_every_colour_of_the_page_has_another_in_the_dark(name: str) -> None:
     svg = recorded()[name].svg or ""
     drawn_in = set(re.findall(r'(?:fill|stroke)="(#[0-9a-f]{3,6}|[a-z]+)"', svg)) - {"none", "transparent"}
-    assert drawn_in <= {*DARK, BLUE, VERMILION, GREEN, GREY}
+    assert drawn_in <= {*DARK, *MARKS}
     for light, dark in DARK.items():
         assert f'[fill="{light}"]{{fill:{dark}}}' in svg
 
