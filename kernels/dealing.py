@@ -34,8 +34,6 @@ _CONSUMER_ROWS = 64
 """Queries of one consumer, a warpgroup."""
 _MOST_TRIED = 128
 """Numbers of heads that are dealt to and fro, evenly spread where there are more to choose from."""
-_EVEN_ENOUGH = 1.01
-"""A deal to and fro that takes no longer than so many times the mean is left as it is."""
 _MOST_SHIFTED = 8
 """Deals, the best ones to and fro, whose rounds are then shifted: some 3 ms each for 2,300 tiles, once for a shape."""
 _MOST_BLOCKS = 600
@@ -44,7 +42,8 @@ _MOST_SWEEPS = 6
 """Times that all rounds are gone through; three nearly always do."""
 _SQUARES_WEIGHT = 1e-3
 """Of the sum of the shares' squares, beside the largest share: about a thousandth of it, to decide between equals."""
-_BOX_COLUMNS = 64
+BOX_COLUMNS = 64
+"""Of a head's row, fetched at once; a row may need a second, narrower box."""
 _SHIFTED, _SHIFTED_TWO_BOXES = 0.03, 0.045
 """What a shifted deal costs besides, as a share, the second where a row of a head takes two boxes of columns: measured
 on an H200. Blocks whose first tiles are short run ahead of the others, and more of K and V is wanted at once."""
@@ -72,7 +71,7 @@ def deal(
 ) -> Deal:
     """The best deal found for `blocks` blocks with tiles of `rows` queries and `keys` keys."""
     to_and_fro = ROUNDS // 2 * (0, -blocks)
-    shifting = _SHIFTED if head_dim <= _BOX_COLUMNS else _SHIFTED_TWO_BOXES
+    shifting = _SHIFTED if head_dim <= BOX_COLUMNS else _SHIFTED_TWO_BOXES
     head_bytes = max(1, 2 * 2 * seq_len * head_dim)
     easy = max(1, min(batch_heads, _EASY_BYTES // head_bytes))
     cost = row_costs(seq_len, causal, rows, keys)
@@ -91,7 +90,8 @@ def deal(
 
     most = max(1, min(batch_heads, _MOST_BYTES // head_bytes))
     deals = sorted(map(dealt, range(most, easy // 4, -math.ceil(most / _MOST_TRIED))), key=duration)
-    even = tiles <= blocks or duration(deals[0]) <= _EVEN_ENOUGH * mean
+    # No deal takes less than the mean, and a shifted one as much more as shifting costs.
+    even = tiles <= blocks or duration(deals[0]) <= (1 + shifting) * mean
     if even or blocks > _MOST_BLOCKS:
         return deals[0]
     best = deals[:_MOST_SHIFTED]

@@ -65,7 +65,7 @@
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX + 64 * TAIL_ROW_BYTES)
 #define NOTES 256                           // words, a bit for each tile that a block does
-#define SHIFTS 40                           // rounds of which the host says how they are dealt; then it is as before
+#define SHIFTS 40                           // rounds of which the host says how they are dealt; then they begin anew
 #define MINUS_INFINITY __int_as_float(0xff800000)
 // The powers of two between which a row's sum of exponentials is trusted. No P of such a row is above them: none overflows
 // fp16, and in bf16 no P · V overflows float32 while |V| is below 2^67.

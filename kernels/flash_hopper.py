@@ -13,7 +13,7 @@ import torch
 
 from kernels import fused
 from kernels.compiler import FOLDER, Build, KernelError
-from kernels.dealing import ROUNDS, Deal, deal
+from kernels.dealing import BOX_COLUMNS, ROUNDS, Deal, deal
 from kernels.tensor_map import BYTES, heads_map
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 ACTOR = "flash_hopper"
 
-_BOX_COLUMNS = 64
 _MAPS = 7
 _SHIFTS = struct.Struct(f"{ROUNDS}i")
 _FORMAT = struct.Struct(f"{_MAPS * BYTES}sq24sq28s{_SHIFTS.size}s28x")
@@ -75,10 +74,10 @@ class Tile:
         """Tiles of V at once: one more than copies of P, and three beyond a box if they find room."""
         least = self.copies + 1
         fit = self.blocks * (self._with_value_stages(head_dim, 3) + _RESERVED_BYTES) <= _SM_BYTES
-        return 3 if head_dim > _BOX_COLUMNS and fit else least
+        return 3 if head_dim > BOX_COLUMNS and fit else least
 
     def _with_value_stages(self, head_dim: int, value_stages: int) -> int:
-        value = math.ceil(head_dim / _BOX_COLUMNS) * _BOX_COLUMNS
+        value = math.ceil(head_dim / BOX_COLUMNS) * BOX_COLUMNS
         tiles = sum(row_columns(head_dim)) * (_QUERY_STAGES * self.rows + _KEY_STAGES * self.keys)
         tiles += value * value_stages * self.keys
         barriers = 2 * (_QUERY_STAGES * self.warpgroups + _KEY_STAGES + value_stages) + 1
@@ -96,7 +95,7 @@ class Tile:
 
 def row_columns(head_dim: int) -> tuple[int, int]:
     """Columns that Q, K and O have room for in boxes of 64, and in a narrower box beyond them; 0 if there is none."""
-    whole = (head_dim + 31) // _BOX_COLUMNS * _BOX_COLUMNS
+    whole = (head_dim + 31) // BOX_COLUMNS * BOX_COLUMNS
     return whole, 16 * math.ceil(max(0, head_dim - whole) / 16)
 
 
@@ -108,7 +107,7 @@ def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_cou
     tiles of rows from each other.
     """
     tiles = batch_heads * math.ceil(seq_len / 128)
-    one_box, very_few = head_dim <= _BOX_COLUMNS, 2 * tiles <= sm_count
+    one_box, very_few = head_dim <= BOX_COLUMNS, 2 * tiles <= sm_count
     if one_box and (very_few or (causal and tiles < sm_count)):
         return Tile(warpgroups=1, blocks=2, copies=1)
     if head_dim <= _THREE_UP_TO and very_few:
@@ -199,7 +198,7 @@ def _maps(layout: fused.Layout, keys: int, *addresses: int) -> bytes:
     """
     shape = (layout.batch, layout.n_head, layout.seq_len, layout.head_dim)
     q, k, v, out = zip(addresses, layout.strides, (64, keys, keys, 16), strict=True)
-    boxes = [(tensor, _BOX_COLUMNS) for tensor in (q, k, v, out)]
+    boxes = [(tensor, BOX_COLUMNS) for tensor in (q, k, v, out)]
     if tail := row_columns(layout.head_dim)[1]:
         boxes += [(tensor, tail) for tensor in (q, k, out)]
     maps = (
