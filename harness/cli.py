@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from harness import lesson_cli, measuring_cli, options, stored_cli
+from harness.once import Once
 
 app = typer.Typer(
     help="Which layout of multi-head attention does your GPU like, and why: verified, measured, ranked.",
@@ -36,14 +37,14 @@ def top(
         )
 
 
-app.command()(measuring_cli.run)
-app.command()(measuring_cli.ab)
-app.command()(stored_cli.compare)
-app.command()(lesson_cli.claims)
-app.command()(lesson_cli.explain)
+app.command(cls=Once)(measuring_cli.run)
+app.command(cls=Once)(measuring_cli.ab)
+app.command(cls=Once)(stored_cli.compare)
+app.command(cls=Once)(lesson_cli.claims)
+app.command(cls=Once)(lesson_cli.explain)
 
 
-@app.command("list")
+@app.command("list", cls=Once)
 def list_(
     device: options.Device = None,
     plugin: options.Plugins = None,
@@ -54,7 +55,7 @@ def list_(
     list_command.show(device, tuple(plugin or ()))
 
 
-@app.command()
+@app.command(cls=Once)
 def doctor(
     device: options.Device = None,
     kernels: Annotated[
@@ -78,8 +79,8 @@ def doctor(
     raise typer.Exit(doctor_command.show(device))
 
 
-app.command()(stored_cli.report)
+app.command(cls=Once)(stored_cli.report)
 
 results_app = typer.Typer(help="Stored runs.", rich_markup_mode=None)
 app.add_typer(results_app, name="results")
-results_app.command()(stored_cli.promote)
+results_app.command(cls=Once)(stored_cli.promote)

@@ -48,6 +48,8 @@ from .commands import headbench, refused, tiny_run
         (("report",), ("'run'",)),
         (("report", "x", "--csv", "--json"), ("--csv", "--json")),
         (("report", "x", "--by", "head_dims"), ("--by", "'head_dims'", "did you mean head_dim")),
+        (("report", "x", "--by", "batch", "--by", "mask"), ("--by", "one value", "given 2")),
+        (("run", "--all", "--budget", "9s", "--budget=10s"), ("--budget", "one value", "given 2")),
         (("report", "x", "--pytest-benchmark", "--parquet", "y"), ("--pytest-benchmark", "--parquet")),
         (("compare", "/nowhere", "/nowhere"), ("/nowhere",)),
         (("compare", "x"), ("'head'",)),
@@ -73,7 +75,8 @@ def test_wrong_usage_ends_in_one_line_that_names_what_would_do(capsys, monkeypat
     ],
 )
 def test_what_only_the_machine_can_tell_is_refused_as_clearly(arguments, words):
-    done = headbench("run", "--device", "cpu", *arguments)
+    device = () if "--device" in arguments else ("--device", "cpu")
+    done = headbench("run", *device, *arguments)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     for word in words:
