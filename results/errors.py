@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+from contextlib import suppress
 from errno import EACCES, EDQUOT, EEXIST, ENOSPC, ENOTDIR, EPERM, EROFS
 from typing import TYPE_CHECKING
 
@@ -30,3 +32,16 @@ def refused(action: str, path: Path, error: OSError, way_out: str) -> StoreError
     cause = CAUSES.get(error.errno or 0, error.strerror or str(error))
     space = "free space, or " if error.errno in FULL else ""
     return StoreError(f"cannot {action} {path}: {cause}: {space}{way_out}")
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise StoreError where `path` is a pipe, a socket or a device: to open one may wait for ever.
+
+    What is not there, or is a folder, is for whoever opens it to tell.
+    """
+    with suppress(OSError):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise StoreError(
+                f"cannot read {path}: it is no plain file: put the file there, or name another run"
+            )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, cast
 
 from results.codec import shortened
-from results.errors import StoreError, refused
+from results.errors import StoreError, refuse_pipe, refused
 from results.ranking import Standing, standings
 from results.record import Record, assemble, newest
 from results.schema import SCHEMA_VERSION, Case, Ceilings, Manifest, Observation, Outcome, Trial
@@ -154,6 +154,7 @@ def load(folder: Path) -> Run:
         StoreError: there is no manifest, it is damaged or of another schema, or a file cannot be read.
     """
     run = Run(folder, load_manifest(folder))
+    refuse_pipe(folder / TRIALS)
     try:
         with (folder / TRIALS).open("rb") as file:
             lines = scan(file)
@@ -173,6 +174,7 @@ def load_manifest(folder: Path) -> Manifest:
         StoreError: it is not there, cannot be read, is damaged, or is of another schema.
     """
     path = folder / MANIFEST
+    refuse_pipe(path)
     try:
         data = _parsed(path.read_bytes())
         _check_schema(path, data)

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from results.errors import refused
+from results.errors import refuse_pipe, refused
 from results.schema import Stored
 
 if TYPE_CHECKING:
@@ -169,10 +169,11 @@ def load(*folders: Path) -> Observed:
     """The experiments stored with the runs in these folders; none where a run has no such file.
 
     Raises:
-        StoreError: a file is there and cannot be read.
+        StoreError: a file is there and cannot be read, or is no plain one.
     """
     observed = Observed()
     for folder in folders:
+        refuse_pipe(folder / FILE)
         try:
             lines = (folder / FILE).read_bytes().splitlines()
         except FileNotFoundError:

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import os
 import re
 import warnings
 from dataclasses import replace
@@ -253,3 +254,19 @@ def test_a_trials_file_that_cannot_be_read_is_refused(tmp_path):
     (path / "trials.jsonl").mkdir()
     with pytest.raises(StoreError, match=r"cannot read .*trials.jsonl: Is a directory"):
         load(path)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "trials.jsonl"])
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(tmp_path, name):
+    path = stored(tmp_path, PLAN)
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    with pytest.raises(StoreError, match=f"cannot read .*{name}: it is no plain file"):
+        load(path)
+
+
+def test_a_link_to_a_plain_file_is_read(tmp_path):
+    path = stored(tmp_path, PLAN)
+    (path / "trials.jsonl").rename(tmp_path / "elsewhere")
+    (path / "trials.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert load(path).trials == trials(PLAN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -174,3 +175,9 @@ def test_a_seed_trained_twice_is_one_sample_and_short_trainings_do_not_mix_in() 
         finding("C6", NOTHING, Observed(learnt=of)) for of in (TRAINED, [*TRAINED, *short, *TRAINED])
     )
     assert once.parts == again.parts
+
+
+def test_experiments_in_a_pipe_are_refused_and_not_waited_for(tmp_path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(StoreError, match=r"claims.jsonl: it is no plain file: .* or name another run"):
+        load(tmp_path)
