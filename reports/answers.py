@@ -117,10 +117,15 @@ def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = Fal
     for title, text in telling([group.case for group in among]):
         inside = dict.fromkeys(text(group.case) for group in these)
         if inside.keys().isdisjoint(text(group.case) for group in among if group not in these):
-            return f"at {title} {' and '.join(inside)}"
+            return f"at {title} {_and(list(inside))}"
     if len(these) == 1:
         return f"at {_shape(these[0].case, among)}"
     return f"in the other {len(these)}" if rest else f"in {len(these)} of {counted(len(among), 'shape')}"
+
+
+def _and(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _all_shapes(number: int) -> str:
@@ -148,8 +153,10 @@ def _speedups(groups: Sequence[_Group]) -> str:
 
 
 def _leads(groups: Sequence[_Group]) -> str | None:
-    leads = [group.best.lead for group in groups if group.best.lead and not group.best.level]
-    names = tuple(dict.fromkeys(group.best.runner_up.variant for group in groups if group.best.runner_up))
+    """By how much the runners-up trail, those that are level with the winner left out."""
+    behind = [group.best for group in groups if group.best.lead and not group.best.level]
+    leads = [best.lead for best in behind]
+    names = tuple(dict.fromkeys(best.runner_up.variant for best in behind if best.runner_up))
     return f"the runner-up ({listing(names)}) takes {units.ratio_range(leads)} the time" if leads else None
 
 
@@ -211,15 +218,21 @@ def _saved(group: _Group) -> tuple[float, float, float] | None:
 
 
 def _sure(groups: Sequence[_Group]) -> str:
-    """In how many shapes the intervals keep the winner apart from everything else."""
+    """In how many shapes the intervals keep the winner apart from everything else, if all is of one run."""
     contested = [group for group in groups if group.best.runner_up]
     if not contested:
         return "nothing stood beside it: one variant has a time"
     if all(group.best.row.time is None or group.best.row.time.half_width is None for group in contested):
         return "one replicate: no intervals, the order may be chance"
     clear = sum(group.best.clear for group in contested)
+    foreign = sum(group.best.of_two_runs for group in contested)
     if len(contested) == 1:
+        if foreign:
+            return "its runner-up is another run's: which of them is the faster is not sure"
         return "its interval meets no other's" if clear else "its interval meets another's: call them level"
     number = len(contested)
     where = _all_shapes(number) if clear == number else f"{clear} of {counted(number, 'shape')}"
-    return f"the winner's 95 % interval meets no other's in {where}"
+    apart = f"the winner's 95 % interval meets no other's in {where}"
+    return (
+        f"{apart}; in {foreign} the runner-up is another run's, which decides nothing" if foreign else apart
+    )

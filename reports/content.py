@@ -60,6 +60,11 @@ class Fastest:
     lead_sure: bool
     clear: bool
 
+    @property
+    def of_two_runs(self) -> bool:
+        """Whether the runner-up was measured in another run, so that no interval tells which is the faster."""
+        return self.runner_up is not None and self.runner_up.record.run_id != self.row.record.run_id
+
 
 @dataclass(frozen=True, slots=True)
 class Report:

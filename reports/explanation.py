@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reports import units
-from reports.columns import Column, Grid, Line, case_title
+from reports.columns import UNSURE_MARK, Column, Grid, Line, case_title
 from reports.text import MISSING, plain
-from results.explanation import PARTS, why_no_time
+from results.explanation import LAUNCH, LAUNCHES_AND_GAPS, PARTS, WHOLE, why_no_time
+from results.machines import whence
+from results.ranking import is_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
 
 METHOD = (
     "bars add up to the eager time of a call; useful and padding at the dtype's peak at the clock held; launch "
-    "and gaps are differences of two measurements: below 0 they say by how much these disagree"
+    "and gaps are differences of two measurements: below 0 they say by how much these disagree; "
+    f"{UNSURE_MARK}: known to no better than ± 25 %"
 )
+EAGER = "eager call"
+OF_EAGER = (LAUNCH, LAUNCHES_AND_GAPS, WHOLE, EAGER)
+"""The lines that are known no better than the eager time."""
 BAR = 30
 """Characters of a bar that is the whole."""
 
@@ -42,10 +48,8 @@ def explained(sides: Sequence[tuple[Standing, Explanation]]) -> Explained:
     names = [standing.variant for standing, _ in sides]
     return Explained(
         title=" · ".join(case_title(sides[0][0].record.case)),
-        grid=_grid(names, [explanation for _, explanation in sides]),
-        reasons=tuple(
-            dict.fromkeys([*_caveats(sides), *(line for side in sides for line in _reasons(*side))])
-        ),
+        grid=_grid(names, sides),
+        reasons=tuple(dict.fromkeys([*_caveats(sides), *_reasons(sides)])),
         beside=tuple(
             dict.fromkeys(line for standing, of in sides if (line := _beside(standing.variant, of)))
         ),
@@ -54,25 +58,32 @@ def explained(sides: Sequence[tuple[Standing, Explanation]]) -> Explained:
 
 def _caveats(sides: Sequence[tuple[Standing, Explanation]]) -> Iterator[str]:
     """What keeps bars from being believed, or held against each other."""
-    runs = {standing.record.run_id for standing, of in sides if of.eager_s is not None}
+    runs = whence(standing.manifest for standing, of in sides if of.eager_s is not None)
     for standing, _ in sides if len(runs) > 1 else ():
-        yield f"{plain(standing.variant)}: from run {plain(standing.record.run_id)}, the bars beside it from another"
+        run = plain(runs[standing.manifest.run_id])
+        yield f"{plain(standing.variant)}: from run {run}, the bars beside it from another"
     for standing, of in sides:
         if standing.implausible and of.eager_s is not None:
             yield f"{plain(standing.variant)}: implausible: {plain(standing.implausible)}"
 
 
-def _reasons(standing: Standing, of: Explanation) -> list[str]:
-    """Why it has no bars, or why some are not split further."""
-    if of.eager_s is None:
-        return [f"{plain(standing.variant)} has no eager time: {plain(why_no_time(standing))}"]
-    told = [bar for bar in of.bars if bar.reason]
-    return [
-        f"{plain(standing.variant)}: {bar.name} not taken apart further: {plain(bar.reason)}" for bar in told
-    ]
+def _reasons(sides: Sequence[tuple[Standing, Explanation]]) -> Iterator[str]:
+    """Why one has no bars, or why some are not split further; what holds for both is said once."""
+    about: dict[str, list[str]] = {}
+    for standing, of in sides:
+        if of.eager_s is None:
+            yield f"{plain(standing.variant)} has no eager time: {plain(why_no_time(standing))}"
+        for bar in of.bars:
+            if bar.reason:
+                said = f"{bar.name} not taken apart further: {plain(bar.reason)}"
+                about.setdefault(said, []).append(plain(standing.variant))
+    for said, names in about.items():
+        yield f"{', '.join(dict.fromkeys(names))}: {said}"
 
 
-def _grid(names: Sequence[str], sides: Sequence[Explanation]) -> Grid[str]:
+def _grid(names: Sequence[str], shown: Sequence[tuple[Standing, Explanation]]) -> Grid[str]:
+    sides = [explanation for _, explanation in shown]
+    marks = [UNSURE_MARK if _is_unsure(standing) else "" for standing, _ in shown]
     parts = [part for part in PARTS if any(bar.name == part for side in sides for bar in side.bars)]
     times = [{bar.name: bar.seconds for bar in side.bars} for side in sides]
     largest = max((side.eager_s or 0.0 for side in sides), default=0.0)
@@ -83,14 +94,20 @@ def _grid(names: Sequence[str], sides: Sequence[Explanation]) -> Grid[str]:
         if side.bars:
             columns.append(Column("", str, left=True))
     lines = []
-    for part in (*parts, "eager call"):
+    for part in (*parts, EAGER):
         cells = [part]
-        for of, side in zip(times, sides, strict=True):
-            seconds = side.eager_s if part == "eager call" else of.get(part)
-            cells += [MISSING if seconds is None else scale(seconds, 3)]
+        for of, side, mark in zip(times, sides, marks, strict=True):
+            seconds = side.eager_s if part == EAGER else of.get(part)
+            known = "" if part not in OF_EAGER else mark
+            cells += [MISSING if seconds is None else known + scale(seconds, 3)]
             cells += [_bar(seconds, largest)] if side.bars else []
         lines.append(Line(tuple(cells)))
     return Grid(tuple(columns), tuple(lines))
+
+
+def _is_unsure(standing: Standing) -> bool:
+    eager = standing.record.estimates.get("eager")
+    return eager is not None and is_wide(eager)
 
 
 def _bar(seconds: float | None, whole_s: float) -> str:

@@ -10,6 +10,7 @@ from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, UNSURE_M
 from reports.machine import ceilings, known, machine, peaks, software
 from reports.remarks import IMPLAUSIBLE, outcome_label
 from reports.text import plain, shorten
+from results.machines import machine as machine_of
 from results.ranking import is_wide
 from results.schema import Outcome
 from results.tensor_use import tensor_use
@@ -55,6 +56,10 @@ def header(report: Report) -> list[tuple[str, list[str]]]:
         ("verified", _verified(report)),
     ]
     return [(label, parts) for label, parts in lines if parts]
+
+
+TWO_PROCESSES = "two processes a time: an interval is 12.7 standard errors, and level means not told apart"
+"""What Student's t makes of one degree of freedom."""
 
 
 def legend(report: Report) -> list[str]:
@@ -154,7 +159,7 @@ def _measured(report: Report) -> list[str]:
     tried = sum(row.outcome is not None and not row.outcome.never_tried for row in report.rows)
     cases = f"{tried:,} of {counted(len(report.rows), 'case')} in {counted(len(report.groups), 'group')}"
     if len(report.sources) > 1:
-        return known(cases, _merged(report.sources))
+        return known(cases, _merged(report))
     budget_s, took_s = manifest.settings.get("budget_s"), report.took_s
     spent = [
         *([f"budget {budget_s:g} s"] if budget_s else []),
@@ -165,9 +170,12 @@ def _measured(report: Report) -> list[str]:
     return known(cases, replicates, ", ".join(spent), manifest.created_utc)
 
 
-def _merged(sources: tuple[str, ...]) -> str:
+def _merged(report: Report) -> str:
+    sources = report.sources
+    machines = len({machine_of(row.manifest) for row in report.rows})
+    of = f" of {machines} machines" if machines > 1 else ""
     ids = ", ".join(sources) if len(sources) <= 2 else f"{sources[0]} … {sources[-1]}"
-    return f"merged {len(sources)} runs, newest of each case: {ids}"
+    return f"merged {len(sources)} runs{of}, newest of each case: {ids}"
 
 
 def _of_memory(rows: list[Standing]) -> str:
@@ -206,6 +214,7 @@ def _precision(report: Report) -> list[str]:
         f"{within_5} within ± 5 %",
         f"the widest ± {units.interval(max(widths))}",
         wide and f"{wide} of {counted(len(eager), 'eager time')} beyond ± 25 %, marked {UNSURE_MARK}",
+        max(time.replicates for time in times) == 2 and TWO_PROCESSES,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from reports.remarks import FROM_RUN, IMPLAUSIBLE, Remark, absence, company
+from results.machines import whence as named
 from results.schema import Outcome
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ Place: TypeAlias = "tuple[str, Value]"
 def reasons_of(table: PivotTable, cells: Cells) -> tuple[Remark, ...]:
     """What went wrong first, then what is missing, then whence; universal is what holds for every ok case."""
     about: dict[tuple[str, str], list[Place]] = {}
-    several = len({cell.row.record.run_id for cell in table.cells.values()}) > 1
+    runs = named(cell.row.manifest for cell in table.cells.values())
     for place, cell in table.cells.items():
         ok = cell.row.outcome is Outcome.OK  # without, the reason for all is told already
         remarks = cells.remarks(cell, table) if ok else ()
-        whence = [(FROM_RUN, cell.row.record.run_id)] if several and ok else ()
+        whence = [(FROM_RUN, runs[cell.row.manifest.run_id])] if len(runs) > 1 and ok else ()
         for said in (*_wrong(cell), *whence, *remarks, *company(cell.row.record)):
             about.setdefault(said, []).append(place)
     return tuple(Remark(kind, text, *_whom(table, places)) for (kind, text), places in _joined(about).items())

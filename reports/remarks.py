@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from reports import units
 from reports.text import listing, plain, shorten
+from results.machines import whence
 from results.peaks import peak_bytes_per_s, peak_flops_per_s, why_no_copy, why_no_peak
 from results.schema import MODES, STRIDED, THROTTLED, Outcome
 from results.tensor_use import ACTIVE, asked, why_not
@@ -65,12 +66,13 @@ def outcome_label(outcome: Outcome | None) -> str:
 def remarks_of(rows: Sequence[Standing]) -> tuple[Remark, ...]:
     """Everything to be said of one group's cases: what is wrong first, then what is missing."""
     about: dict[tuple[str, str], list[str]] = {}
-    mixed = len({row.record.run_id for row in rows}) > 1
+    runs = whence(row.manifest for row in rows)
+    mixed = len(runs) > 1
     for row in rows:
         for said in _wrong(row):
             about.setdefault(said, []).append(row.variant)
     for row in rows if mixed else ():
-        about.setdefault((FROM_RUN, row.record.run_id), []).append(row.variant)
+        about.setdefault((FROM_RUN, runs[row.manifest.run_id]), []).append(row.variant)
     ok = [row for row in rows if row.outcome is Outcome.OK]
     for row in ok:
         for said in (

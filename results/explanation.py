@@ -102,7 +102,7 @@ def _bars(standing: Standing, mhz: float | None) -> tuple[Bar, ...]:
     assert eager_s is not None
     reasons, dispatch = standing.record.mode_reasons, standing.record.dispatch
     if busy_s is None:
-        why = (dispatch.reason if dispatch else None) or f"kernels: {NOT_RECORDED}"
+        why = (dispatch.reason if dispatch else None) or "which kernels ran was not recorded"
         if graph_s is None:
             return (Bar(WHOLE, eager_s, why),)
         return Bar(LAUNCH, eager_s - graph_s), Bar(GAPS_AND_KERNELS, graph_s, why)

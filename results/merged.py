@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from results.machines import machine
 from results.ranking import Standing, standings
 from results.run import Run
 
@@ -125,8 +126,12 @@ def _merge_notes(parts: Sequence[Run], owners: dict[Case, Run]) -> list[str]:
         else []
     )
     differing = sorted(set().union(*(_differences(used[0], part) for part in used[1:])))
+    machines = {machine(part.manifest) for part in used}
     if differing:
-        notes.append(f"the merged runs differ in {', '.join(differing)}: do not compare times across them")
+        of = f"are of {len(machines)} machines and " if len(machines) > 1 else ""
+        notes.append(
+            f"the merged runs {of}differ in {', '.join(differing)}: do not compare times across them"
+        )
     return notes
 
 

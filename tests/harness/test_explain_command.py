@@ -169,6 +169,32 @@ def test_bars_of_two_runs_are_told_with_the_run_of_each(tmp_path, capsys, form: 
     assert "from another" not in capsys.readouterr().out
 
 
+def test_bars_of_two_machines_are_told_with_the_machine_of_each(tmp_path, capsys) -> None:
+    for day, variant in ((1, "fused"), (2, "per_head")):
+        of = builders.manifest(
+            [builders.case(variant)],
+            run_id=f"run-{day}",
+            created_utc=f"2026-01-0{day}T00:00:00+00:00",
+            environment={"device": "cuda:0", "gpu": {"name": "H200", "uuid": f"GPU-0000000{day}-beef"}},
+        )
+        builders.stored(tmp_path, of)
+    explain_command.show("fused", "per_head", str(tmp_path), [])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "fused: from run run-1 on H200 GPU-00000001, the bars beside it from another" in said
+    assert "per_head: from run run-2 on H200 GPU-00000002, the bars beside it from another" in said
+
+
+def test_what_hangs_on_an_eager_time_that_is_hardly_known_is_marked(capsys) -> None:
+    """Two processes a case: at batch 1 the eager times are known to no better than ± 25 %."""
+    explain_command.show("flash_hopper", "sdpa_cudnn", "nvidia-h200/kernels_1024", [])
+    lines = capsys.readouterr().out.splitlines()
+    first = lines[lines.index("") :][1:10]
+    assert [line.count("~") for line in first if line.startswith(("launch", "eager"))] == [2, 2]
+    assert [line.count("~") for line in first if line.startswith("gaps and")] == [0]
+    both = "flash_hopper, sdpa_cudnn: gaps and kernels not taken apart further: which kernels ran was not recorded"
+    assert both in " ".join(" ".join(lines).split())
+
+
 def test_a_time_that_is_too_fast_to_be_true_is_told_beside_its_bars(tmp_path, capsys) -> None:
     of = builders.manifest()
     path = builders.stored(tmp_path, of, builders.trials(of, {"fused": 1e-12}))

@@ -47,8 +47,42 @@ def test_what_tells_the_shapes_apart_is_named():
 
 def test_without_a_baseline_the_runner_up_is_the_measure():
     (found,) = of(read("nvidia-h200/kernels_1024"))
-    assert found.by == "the runner-up (flash_portable, fa4, sdpa_cudnn) takes 1.12 to 1.45 × the time"
+    assert found.by == "the runner-up (flash_portable, sdpa_cudnn) takes 1.12 to 1.45 × the time"
     assert found.why == ()
+
+
+def test_a_runner_up_that_is_level_everywhere_is_not_said_to_trail():
+    report = content.from_run(read("nvidia-h200/kernels_1024"))
+    level = {best.runner_up.variant for best in report.fastest if best.level}
+    assert "fa4" in level - {best.runner_up.variant for best in report.fastest if not best.level}
+    assert "fa4" not in answers(report)[0].by
+
+
+def stored_apart(folder, variants, **shape):
+    """Each variant in a run of its own, 1 % apart and each known to a fraction of that."""
+    for day, variant in enumerate(variants, 1):
+        of = builders.manifest(
+            [builders.case(variant, **shape)],
+            run_id=f"run-{variant}-{len(shape)}",
+            created_utc=f"2026-01-0{day}T00:00:00+00:00",
+        )
+        builders.stored(folder, of, builders.trials(of, {variant: 1e-4 * 1.01**day}))
+
+
+def test_a_runner_up_of_another_run_is_neither_beaten_nor_called_level(tmp_path):
+    stored_apart(tmp_path, ("fused", "per_head"))
+    (found,) = of(read(tmp_path))
+    assert found.sure == "its runner-up is another run's: which of them is the faster is not sure"
+
+
+def test_shapes_whose_runner_up_is_of_another_run_are_counted(tmp_path):
+    stored_apart(tmp_path, ("fused", "per_head"))
+    stored_apart(tmp_path, ("fused", "per_head"), batch=7)
+    (found,) = of(read(tmp_path))
+    assert found.sure == (
+        "the winner's 95 % interval meets no other's in 0 of 2 shapes; "
+        "in 2 the runner-up is another run's, which decides nothing"
+    )
 
 
 def saved_by_fused(base_busy_s, busy_s):

@@ -9,6 +9,7 @@ import pytest
 
 from results.figures import Matmul
 from results.schema import Ceilings, Outcome
+from results.store import read
 from tests.reports import runs
 from tests.reports.test_terminal import WIDTHS, table
 from tests.results import builders, h200
@@ -62,6 +63,31 @@ def test_the_header_counts_what_was_tried_and_tells_budget_and_time_taken() -> N
     assert "           budget 75 s, took 10 min 5 s · 2026-01-02T02:54:01Z\n" in text
     assert "verified   6 of 6 timed cases agree with the reference, before and after timing\n" in text
     assert "\n9 cases · 6 ok · 3 unavailable\n" in text
+
+
+@pytest.mark.parametrize(("replicates", "warned"), [(2, True), (3, False)])
+def test_what_an_interval_of_two_processes_is_worth_is_said(replicates: int, warned: bool) -> None:
+    text = runs.rendered(runs.run(runs.gpu_trials(runs.QKV, replicates=replicates)), 200)
+    said = "two processes a time: an interval is 12.7 standard errors, and level means not told apart"
+    assert (said in text) is warned
+
+
+@pytest.mark.parametrize(
+    ("uuids", "told"),
+    [(("a", "b"), "merged 2 runs of 2 machines, newest"), (("a", "a"), "merged 2 runs, newest")],
+)
+def test_runs_merged_from_several_gpus_say_so_in_the_header(
+    tmp_path, uuids: tuple[str, str], told: str
+) -> None:
+    for day, (uuid, variant) in enumerate(zip(uuids, ("per_head", "fused"), strict=True), 1):
+        of = builders.manifest(
+            [builders.case(variant)],
+            run_id=variant,
+            created_utc=f"2026-01-0{day}T00:00:00+00:00",
+            environment={"device": "cuda:0", "gpu": {"name": "H200", "uuid": uuid}},
+        )
+        builders.stored(tmp_path, of)
+    assert told in runs.rendered(read(tmp_path), 200)
 
 
 def test_a_case_that_disagrees_is_counted_beside_those_that_were_timed() -> None:

@@ -72,6 +72,20 @@ def test_cells_of_several_runs_are_told_with_the_run_of_each(tmp_path) -> None:
     assert not [one for one in reasons(pivoted(read(tmp_path / "run-1"))) if one[0] == "from run"]
 
 
+def test_cells_of_several_machines_are_told_with_the_machine_of_each(tmp_path) -> None:
+    """Two H200s are two machines: the name alone would not tell."""
+    for day, head_dim in ((1, 32), (2, 64)):
+        of = builders.manifest(
+            [builders.case("fused", head_dim=head_dim, d_model=12 * head_dim)],
+            run_id=f"run-{day}",
+            created_utc=f"2026-01-0{day}T00:00:00+00:00",
+            environment={"device": "cuda:0", "gpu": {"name": "H200", "uuid": f"GPU-0000000{day}-beef"}},
+        )
+        builders.stored(tmp_path, of)
+    told = sorted(text for kind, _, text in reasons(pivoted(read(tmp_path))) if kind == "from run")
+    assert told == ["run-1 on H200 GPU-00000001", "run-2 on H200 GPU-00000002"]
+
+
 def test_the_variant_with_the_highest_useful_rate_stands_first() -> None:
     (table,) = pivoted(h200.run()).tables
     assert table.variants == ("sdpa_cudnn", "sdpa_flash")

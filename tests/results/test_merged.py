@@ -121,6 +121,22 @@ def test_runs_of_different_machines_are_told_apart(tmp_path):
     assert note.endswith("do not compare times across them")
 
 
+def test_runs_of_several_gpus_of_one_name_are_said_to_be_of_several_machines(tmp_path):
+    for uuid, of in (("GPU-1", OLD), ("GPU-2", NEW)):
+        gpu = GPU_ENVIRONMENT["gpu"] | {"uuid": uuid}
+        stored(tmp_path, replace(of, environment=GPU_ENVIRONMENT | {"gpu": gpu}), [trial(of.cases[0])])
+    (note,) = [note for note in read(tmp_path).notes if "differ" in note]
+    assert note.startswith("the merged runs are of 2 machines and differ in gpu.uuid: ")
+
+
+def test_another_driver_makes_no_other_machine(tmp_path):
+    gpu = GPU_ENVIRONMENT["gpu"] | {"driver": "1.2.3"}
+    stored(tmp_path, replace(OLD, environment=GPU_ENVIRONMENT | {"gpu": gpu}), [trial(BASE)])
+    stored(tmp_path, replace(NEW, environment=GPU_ENVIRONMENT), [trial(FUSED)])
+    (note,) = [note for note in read(tmp_path).notes if "differ" in note]
+    assert note.startswith("the merged runs differ in gpu.driver: ")
+
+
 def test_a_temperature_makes_no_other_machine(tmp_path):
     warm = GPU_ENVIRONMENT | {"gpu": GPU_ENVIRONMENT["gpu"] | {"temperature_c": 80}, "notices": ["warm"]}
     stored(tmp_path, replace(OLD, environment=warm), [trial(BASE)])
