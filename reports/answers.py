@@ -232,7 +232,13 @@ def _sure(groups: Sequence[_Group]) -> str:
         return "its interval meets no other's" if clear else "its interval meets another's: call them level"
     number = len(contested)
     where = _all_shapes(number) if clear == number else f"{clear} of {counted(number, 'shape')}"
-    apart = f"the winner's 95 % interval meets no other's in {where}"
+    few = ", of two processes," if _few(contested) else ""
+    apart = f"the winner's 95 % interval{few} meets no other's in {where}"
     return (
         f"{apart}; in {foreign} the runner-up is another run's, which decides nothing" if foreign else apart
     )
+
+
+def _few(groups: Sequence[_Group]) -> bool:
+    """Whether no winner's time is of more than two processes, whose intervals are seldom narrow."""
+    return max(group.best.row.time.replicates for group in groups if group.best.row.time) <= 2

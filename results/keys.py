@@ -38,14 +38,20 @@ def differences(base: Sequence[Run], head: Sequence[Run], across: Iterable[str] 
 
     What one run recorded and another did not counts as different: nothing says that it was alike.
     """
-    allowed = set(across)
+    named = allowed(across)
     found = []
     for key, read in KEYS.items():
         of_base, of_head = ({read(run.manifest.environment) for run in side} for side in (base, head))
-        if key not in allowed and len(of_base | of_head) > 1:
+        if key not in named and len(of_base | of_head) > 1:
             everywhere = frozenset.intersection(*of_base, *of_head)
             found.append(Difference(key, _words(of_base, everywhere), _words(of_head, everywhere)))
     return found
+
+
+def allowed(across: Iterable[str]) -> frozenset[str]:
+    """The keys that may differ: with `gpu` the UUID as well, for no other GPU has the same."""
+    keys = frozenset(across)
+    return keys | {"gpu_uuid"} if "gpu" in keys else keys
 
 
 def _one(*path: str) -> Callable[[Environment], Entries]:

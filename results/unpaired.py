@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from results.comparison import Comparisons
-from results.keys import SHAPE, differences
+from results.keys import SHAPE, allowed, differences
 from results.medians import medians
 from results.unpaired_case import LEAST_RUNS, InRun, UnpairedCase
 from results.words import counted
@@ -100,7 +100,7 @@ def _notes(
     if shared := len(paths[0] & paths[1]):
         yield f"{counted(shared, 'run')} on both sides: what is compared with itself cannot differ"
     for one in differences(base, head):
-        if one.key in across:
+        if one.key in allowed(across):
             yield f"compared across {one.key}: {one.base} in base, {one.head} in head"
     planned = [{case for run in side for case in run.manifest.cases} for side in (base, head)]
     for key in SHAPE:

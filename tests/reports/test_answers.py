@@ -51,6 +51,11 @@ def test_without_a_baseline_the_runner_up_is_the_measure():
     assert found.why == ()
 
 
+def test_how_few_processes_an_interval_is_of_is_said_where_they_are_two():
+    (found,) = of(read("nvidia-h200/kernels_1024"))
+    assert found.sure == "the winner's 95 % interval, of two processes, meets no other's in 11 of 18 shapes"
+
+
 def test_a_runner_up_that_is_level_everywhere_is_not_said_to_trail():
     report = content.from_run(read("nvidia-h200/kernels_1024"))
     level = {best.runner_up.variant for best in report.fastest if best.level}

@@ -155,6 +155,19 @@ def test_a_key_that_differs_makes_everything_incomparable_and_is_named_unless_al
     assert any(note.startswith(f"compared across {key}: ") for note in across.notes)
 
 
+def test_across_gpu_allows_another_gpu_of_the_same_name_and_says_so():
+    head = [run(1.0, 1.0, environment=environment(gpu__uuid="GPU-2"))]
+    found = compare([run(1.0, 1.0)], head, across=["gpu"])
+    assert found.comparable
+    assert any(note.startswith("compared across gpu_uuid: ") for note in found.notes)
+
+
+def test_across_the_uuid_alone_allows_no_other_model():
+    there = environment(gpu__name="NVIDIA L40S", gpu__uuid="GPU-2")
+    (one,) = differences([run(1.0)], [run(1.0, environment=there)], across=["gpu_uuid"])
+    assert one.key == "gpu"
+
+
 def test_both_values_of_a_key_are_named():
     (one,) = differences([run(1.0)], [run(1.0, environment=environment(gpu__driver="590.1"))])
     assert one.sentence == "driver is 580.65 in base and 590.1 in head: --across driver allows it"
