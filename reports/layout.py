@@ -65,11 +65,23 @@ def _row(grid: Grid[Any], line: Line, layout: Layout) -> Iterator[str]:
 
 def _aligned(grid: Grid[Any], cells: Sequence[str], layout: Layout) -> Iterator[str]:
     """The cells side by side, over as many lines as the most folded of them needs."""
-    folded = [chop_cells(cell, width) for cell, width in zip(cells, layout.widths, strict=True)]
+    folded = [_folded(cell, width) for cell, width in zip(cells, layout.widths, strict=True)]
     lefts = [grid.columns[i].left for i in layout.kept]
     for pieces in zip_longest(*folded, fillvalue=""):
         padded = map(_pad, pieces, layout.widths, lefts)
         yield (" " * layout.gap).join(padded).rstrip()
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Lines of this width at most, broken at a space in the latter half of each, else within the word."""
+    pieces: list[str] = []
+    while cell_len(text) > width:
+        fits = max(1, len(chop_cells(text, width)[0]))
+        at_space = text.rfind(" ", 1, fits + 1)
+        end = at_space if 2 * at_space >= fits else fits
+        pieces.append(text[:end])
+        text = text[end:].lstrip(" ")
+    return [*pieces, text]
 
 
 def _pad(text: str, width: int, left: bool) -> str:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNDECIDED, Verdict.SAME)
 """What a table begins with: what changed, then what may have. Incomparable rows are told in words."""
 
+WIDEST = 100
+"""An interval's bounds are told up to so many times as slow or as fast: beyond, it says next to nothing."""
+
 NAMED = 5
 """A reason that holds for more cases than this names so many of them, and counts the rest."""
 
@@ -190,7 +193,9 @@ def interval(row: Comparison) -> str:
     """`+1.20 % … +3.40 %`: what a change lies in."""
     if row.low is None or row.high is None:
         return MISSING
-    return f"{change(row.low)} … {change(row.high)}"
+    low, high = max(row.low, 1 / WIDEST), min(row.high, WIDEST)
+    below, above = "<" if row.low < low else "", ">" if row.high > high else ""
+    return f"{below}{change(low)} … {above}{change(high)}"
 
 
 def count(row: Comparison) -> str:

@@ -206,3 +206,10 @@ def test_an_empty_comparison_is_shown() -> None:
 def test_a_row_of_wild_numbers_is_shown() -> None:
     wild = Comparison(CASE, "isolated", True, Verdict.UNDECIDED, 1e300, 0.0, 1e304, 0.995, 1e-300, 1.0, 5, 6)
     assert "5 / 6" in shown(Comparisons((wild,), "runs", "base", "head"), 900)
+
+
+def test_an_interval_that_says_next_to_nothing_is_cut_at_a_hundredth_and_a_hundredfold() -> None:
+    wild = Comparison(CASE, "isolated", True, Verdict.UNDECIDED, 1.0, 7e-8, 4e7, 0.99, 1.0, 1.0, 2, 2)
+    assert "<0.0100 × … >100 ×" in shown(Comparisons((wild,), "runs", "base", "head"))
+    known = replace(wild, low=0.02, high=99.0)
+    assert "0.0200 × … 99.0 ×" in shown(Comparisons((known,), "runs", "base", "head"))
