@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reports import units
 from reports.columns import UNSURE_MARK, Column, Grid, Line, case_title
 from reports.text import MISSING, plain
-from results.explanation import LAUNCH, LAUNCHES_AND_GAPS, PARTS, WHOLE, why_no_time
+from results.explanation import GAPS, GAPS_AND_KERNELS, LAUNCH, LAUNCHES_AND_GAPS, PARTS, WHOLE, why_no_time
 from results.machines import whence
 from results.ranking import is_wide
 
@@ -24,8 +24,11 @@ METHOD = (
     f"{UNSURE_MARK}: known to no better than ± 25 %"
 )
 EAGER = "eager call"
-OF_EAGER = (LAUNCH, LAUNCHES_AND_GAPS, WHOLE, EAGER)
-"""The lines that are known no better than the eager time."""
+OF_MODE = {
+    "eager": (LAUNCH, LAUNCHES_AND_GAPS, WHOLE, EAGER),
+    "graph": (LAUNCH, GAPS, GAPS_AND_KERNELS),
+}
+"""The lines that are known no better than a mode's time."""
 BAR = 30
 """Characters of a bar that is the whole."""
 
@@ -83,7 +86,6 @@ def _reasons(sides: Sequence[tuple[Standing, Explanation]]) -> Iterator[str]:
 
 def _grid(names: Sequence[str], shown: Sequence[tuple[Standing, Explanation]]) -> Grid[str]:
     sides = [explanation for _, explanation in shown]
-    marks = [UNSURE_MARK if _is_unsure(standing) else "" for standing, _ in shown]
     parts = [part for part in PARTS if any(bar.name == part for side in sides for bar in side.bars)]
     times = [{bar.name: bar.seconds for bar in side.bars} for side in sides]
     largest = max((side.eager_s or 0.0 for side in sides), default=0.0)
@@ -96,18 +98,18 @@ def _grid(names: Sequence[str], shown: Sequence[tuple[Standing, Explanation]]) -
     lines = []
     for part in (*parts, EAGER):
         cells = [part]
-        for of, side, mark in zip(times, sides, marks, strict=True):
+        for of, (standing, side) in zip(times, shown, strict=True):
             seconds = side.eager_s if part == EAGER else of.get(part)
-            known = "" if part not in OF_EAGER else mark
-            cells += [MISSING if seconds is None else known + scale(seconds, 3)]
+            cells += [MISSING if seconds is None else _mark(standing, part) + scale(seconds, 3)]
             cells += [_bar(seconds, largest)] if side.bars else []
         lines.append(Line(tuple(cells)))
     return Grid(tuple(columns), tuple(lines))
 
 
-def _is_unsure(standing: Standing) -> bool:
-    eager = standing.record.estimates.get("eager")
-    return eager is not None and is_wide(eager)
+def _mark(standing: Standing, part: str) -> str:
+    """`~` where a time that the part is made of is known to no better than ± 25 %."""
+    times = (standing.record.estimates.get(mode) for mode, parts in OF_MODE.items() if part in parts)
+    return UNSURE_MARK if any(time and is_wide(time) for time in times) else ""
 
 
 def _bar(seconds: float | None, whole_s: float) -> str:
@@ -119,7 +121,7 @@ def _beside(name: str, of: Explanation) -> str:
     told = [
         f"clock {of.clock_mhz:.0f} MHz" if of.clock_mhz else "",
         f"tensor rate while active {units.percent(of.rate_while_active)}" if of.rate_while_active else "",
-        f"DRAM {of.dram_percent:.0f} % of its peak" if of.dram_percent is not None else "",
+        f"DRAM {units.percent(of.dram_percent / 100)} of its peak" if of.dram_percent is not None else "",
         f"estimate: memory floor {units.duration(of.memory_floor_s, 3)}" if of.memory_floor_s else "",
         f"estimate: the longest kernel's last wave {units.percent(of.last_wave)} empty"
         if of.last_wave

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from reports.explanation import METHOD, explained
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from results.explanation import Explanation
     from results.ranking import Standing
 
+EVERYWHERE = "at every shape: "
+
 Sides = list[tuple["Standing", "Explanation"]]
 """A case, and where there is one the case that it is held against, at one shape."""
 
@@ -31,22 +33,37 @@ def render(shapes: Sequence[Sides], console: Console) -> None:
     """Print a grid of bars for each shape, then why some are not split and what stands beside the sum."""
     out = Printer(console)
     out.wrapped(METHOD, "dim")
-    for sides in shapes:
-        of = explained(sides)
+    told, everywhere = _once([explained(sides) for sides in shapes])
+    for of in told:
         out.line()
         out.wrapped(of.title, "bold")
         for text, _ in lines(of.grid, fit([of.grid], out.width)):
             out.line(text)
         for line in (*of.beside, *of.reasons):
             out.wrapped(line, "dim", label="  ")
+    if everywhere:
+        out.line()
+    for line in everywhere:
+        out.wrapped(line, "dim", label=EVERYWHERE)
 
 
 def to_markdown(shapes: Sequence[Sides], limit: int = LIMIT) -> str:
     """The same as GitHub Markdown, as many shapes as a comment holds."""
     page = Page(limit, "--json has all of it")
     page.say(escape(METHOD))
-    page.blocks([_block(explained(sides)) for sides in shapes], "shapes", "bars")
+    told, everywhere = _once([explained(sides) for sides in shapes])
+    page.say(escape(" ".join(f"{EVERYWHERE}{line}." for line in everywhere)))
+    page.blocks([_block(of) for of in told], "shapes", "bars")
     return page.text
+
+
+def _once(shapes: Sequence[Explained]) -> tuple[list[Explained], tuple[str, ...]]:
+    """The shapes without the reasons that hold for all of several, and those."""
+    first, *more = shapes
+    common = tuple(line for line in first.reasons if more and all(line in of.reasons for of in more))
+    return [
+        replace(of, reasons=tuple(line for line in of.reasons if line not in common)) for of in shapes
+    ], common
 
 
 def _block(of: Explained) -> Block:

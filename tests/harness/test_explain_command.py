@@ -191,8 +191,20 @@ def test_what_hangs_on_an_eager_time_that_is_hardly_known_is_marked(capsys) -> N
     first = lines[lines.index("") :][1:10]
     assert [line.count("~") for line in first if line.startswith(("launch", "eager"))] == [2, 2]
     assert [line.count("~") for line in first if line.startswith("gaps and")] == [0]
+
+
+@pytest.mark.parametrize("form", [[], ["markdown"]])
+def test_what_is_missing_at_every_shape_of_both_is_said_once(capsys, form: list[str]) -> None:
+    explain_command.show("flash_hopper", "sdpa_cudnn", "nvidia-h200/kernels_16384", form)
+    said = " ".join(capsys.readouterr().out.split()).replace("\\", "")
     both = "flash_hopper, sdpa_cudnn: gaps and kernels not taken apart further: which kernels ran was not recorded"
-    assert both in " ".join(" ".join(lines).split())
+    assert said.count(f"at every shape: {both}") == 1
+    assert said.count("not recorded") == 1
+
+
+def test_what_is_missing_at_one_shape_stays_with_it(partly, capsys) -> None:
+    explain_command.show("per_head", "fused", str(partly), [])
+    assert "at every shape" not in capsys.readouterr().out
 
 
 def test_a_time_that_is_too_fast_to_be_true_is_told_beside_its_bars(tmp_path, capsys) -> None:
