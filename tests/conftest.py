@@ -13,9 +13,11 @@ from hypothesis import settings
 settings.register_profile("headbench", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("headbench")
 
-# A shell starts what runs in its background deaf to Ctrl-C, and so would be every command that a test interrupts.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what runs in its background deaf to Ctrl-C, nohup deaf to a closed terminal, and so would be every
+# command that a test interrupts.
+for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, usual)
 
 # Benchmarks, not tests: minutes each, and only a run that names the folder is meant to pay for them.
 collect_ignore = ["regression"]
