@@ -111,8 +111,18 @@ def _add_times(page: Page, report: Report) -> None:
     if times:
         page.section("times", "All times", table("all-times", times))
     absent = table("not-measured", missing) if missing else None
-    everything = element("p", "Every case of the plan was measured, and every time is plausible.")
+    everything = element("p", _everything(report))
     page.section("missing", "Not measured", absent if absent is not None else everything)
+
+
+def _everything(report: Report) -> str:
+    """What is told where no case is missing; of a GPU's, also how many were not watched beside their timing."""
+    told = "Every case of the plan was timed, and every time is plausible."
+    on_gpu = [row for row in report.rows if row.time and row.manifest.environment.get("gpu")]
+    unwatched = [row for row in on_gpu if row.record.utilisation is None and row.record.dispatch is None]
+    if not unwatched:
+        return told
+    return f"{told} What the GPU did meanwhile was not recorded for {len(unwatched)} of {counted(len(on_gpu), 'case')}."
 
 
 def _add_conditions(page: Page, run: Run) -> None:
