@@ -169,7 +169,9 @@ def test_a_hostile_run_adds_no_tag_and_no_attribute():
 def test_where_every_case_is_timed_the_page_says_how_many_were_not_watched(name, unwatched):
     text = Parsed(run_page(read(f"nvidia-h200/{name}"))).text
     assert "Every case of the plan was timed, and every time is plausible." in text
-    assert re.findall(r"What the GPU did meanwhile was not recorded for (\d+ of \d+) cases", text) == unwatched
+    assert (
+        re.findall(r"What the GPU did meanwhile was not recorded for (\d+ of \d+) cases", text) == unwatched
+    )
 
 
 def test_what_was_not_measured_stands_there_with_its_reason():
