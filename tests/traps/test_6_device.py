@@ -65,8 +65,9 @@ gpu = capture("cuda:0")["gpu"]
 torch.ones(1, device="cuda")
 mine = Nvml.open(gpu["uuid"])
 library = import_library()
-others = [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
-others = [Nvml(library, other) for other in others if library.nvmlDeviceGetUUID(other) != gpu["uuid"]]
+handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
+uuids = [library.nvmlDeviceGetUUID(handle) for handle in handles]
+others = [Nvml.open(uuid) for uuid in uuids if uuid != gpu["uuid"]]
 before = [one.memory_used_bytes() for one in (mine, *others)]
 kept = torch.ones(1 << 28, device="cuda")
 torch.cuda.synchronize()
