@@ -12,7 +12,8 @@ from rich.text import Text
 from harness.plan import ASIDES
 from harness.probe import look
 from harness.request import CPU_DEFAULTS, GPU_DEFAULTS
-from results.store import reference_names
+from results.run import load_manifest
+from results.store import REFERENCE, reference_names
 from variants.direction import FORWARD
 from variants.presets import PRESETS
 from variants.shape import Shape
@@ -56,7 +57,7 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
     console.print(_presets())
     if names := reference_names():
         console.print(Text("recorded runs, for report and for --from of claims and explain", style="bold"))
-        console.print(Text(", ".join(names)))
+        console.print(_recorded(names))
 
 
 def _variants(variants: list[VariantFacts]) -> Table:
@@ -86,6 +87,26 @@ def _presets() -> Table:
         shape = Shape(1, preset.context, preset.d_model, preset.n_head, n_layer=preset.n_layer)
         weights = f"{STAGES['stack'].parameters(shape):,}"
         table.add_row(preset.name, *map(str, sizes), weights, str(preset.context), preset.source)
+    return table
+
+
+def _recorded(names: list[str]) -> Table:
+    """What each of these references can answer for."""
+    table = _table("run", "stages", "directions", "d_model = heads", "batch", "seq_len")
+    table.columns[0].no_wrap = True
+    for name in names:
+        cases = load_manifest(REFERENCE / name).cases
+        held = (
+            [stage for stage in STAGES if any(case.stage == stage for case in cases)],
+            dict.fromkeys(case.direction for case in cases),
+            [
+                f"{d_model}={n_head}×{d_model // n_head}"
+                for d_model, n_head in sorted({(case.d_model, case.n_head) for case in cases})
+            ],
+            sorted({case.batch for case in cases}),
+            sorted({case.seq_len for case in cases}),
+        )
+        table.add_row(Text(name), *(Text(", ".join(map(str, values))) for values in held))
     return table
 
 

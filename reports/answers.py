@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from reports import units
 from reports.columns import UNSURE_MARK, in_words, telling
-from reports.text import listing, plain
+from reports.text import conjoined, listing, plain
 from results.decomposition import decompose
-from results.ranking import is_wide
+from results.ranking import apart
 from results.schema import STRIDED
 from results.words import counted
 
@@ -97,14 +97,19 @@ def _led(name: str, led: Sequence[_Group], where: str) -> str:
     """`sdpa is the fastest at d_model 768 = 12×64, level with sdpa_cudnn in 4 of them`."""
     peers = Counter(row.variant for group in led for row in group.leaders if row.variant != name)
     told = [
-        plain(peer) + ("" if len(led) == 1 else f" in {'all' if times == len(led) else times} of them")
+        plain(peer) + ("" if len(led) == 1 else f" in {_so_many(times, len(led))} of them")
         for peer, times in peers.most_common()
     ]
     arrivals = {row.record.arrives for group in led for row in group.leaders if row.variant == name}
     given = f", given {STRIDED} activations" if arrivals == {STRIDED} else ""
-    return f"{plain(name)} is the fastest {where}{given}" + (
+    alone = not any(group.best.runner_up for group in led)
+    return f"{plain(name)} {'alone has a time' if alone else 'is the fastest'} {where}{given}" + (
         f", level with {', '.join(told)}" if told else ""
     )
+
+
+def _so_many(times: int, of: int) -> str:
+    return str(times) if times < of else "both" if of == 2 else "all"
 
 
 def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = False) -> str:
@@ -117,15 +122,10 @@ def _where(these: Sequence[_Group], among: Sequence[_Group], *, rest: bool = Fal
     for title, text in telling([group.case for group in among]):
         inside = dict.fromkeys(text(group.case) for group in these)
         if inside.keys().isdisjoint(text(group.case) for group in among if group not in these):
-            return f"at {title} {_and(list(inside))}"
+            return f"at {title} {conjoined(list(inside))}"
     if len(these) == 1:
         return f"at {_shape(these[0].case, among)}"
     return f"in the other {len(these)}" if rest else f"in {len(these)} of {counted(len(among), 'shape')}"
-
-
-def _and(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _all_shapes(number: int) -> str:
@@ -181,8 +181,7 @@ def _taken_apart(group: _Group, saved: tuple[float, float, float], among: Sequen
     assert group.baseline is not None
     winner, baseline = group.best.row, group.baseline
     whole, in_kernels_s, waiting_s = saved
-    unsure = any(is_wide(row.record.estimates["eager"]) for row in (winner, baseline))
-    mark = UNSURE_MARK if unsure else ""
+    mark = "" if apart(*(row.record.estimates["eager"] for row in (winner, baseline))) else UNSURE_MARK
     counts = [row.record.dispatch.launches if row.record.dispatch else None for row in (baseline, winner)]
     # A replayed graph launches once what it runs: so they are named for what they are, not for how they came.
     runs = f" ({counts[0]:g} kernels and copies against {counts[1]:g})" if None not in counts else ""
@@ -221,7 +220,7 @@ def _sure(groups: Sequence[_Group]) -> str:
     """In how many shapes the intervals keep the winner apart from everything else, if all is of one run."""
     contested = [group for group in groups if group.best.runner_up]
     if not contested:
-        return "nothing stood beside it: one variant has a time"
+        return "nothing stood beside it: how fast it is, only other variants would tell"
     if all(group.best.row.time is None or group.best.row.time.half_width is None for group in contested):
         return "one replicate: no intervals, the order may be chance"
     clear = sum(group.best.clear for group in contested)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reports.remarks import Remark, absence, left_out_everywhere, remarks_of, shared
+from reports.remarks import Remark, absence, left_out_everywhere, remarks_of, shared, shared_in_stages
 from results.ranking import apart
 from results.schema import Outcome
 
@@ -41,6 +41,11 @@ class GroupTable:
     def mode(self) -> str | None:
         """The timing mode it is ranked by."""
         return self.rows[0].mode
+
+    @property
+    def has_times(self) -> bool:
+        """Whether any of its cases has one."""
+        return any(row.time for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +104,14 @@ def from_run(run: Run) -> Report:
         rows.setdefault(row.record.case.group, []).append(row)
     left_out = left_out_everywhere(list(rows.values()))
     groups = tuple(_table(group, left_out) for group in rows.values())
-    everywhere = shared([group.remarks for group in groups if any(row.time for row in group.rows)])
+    everywhere = shared([group.remarks for group in groups if group.has_times])
+    groups = tuple(_without(group, everywhere) for group in groups)
+    of_stages = shared_in_stages([(group.case.stage, group.remarks) for group in groups if group.has_times])
     return Report(
         manifest=run.manifest,
-        groups=tuple(_without(group, everywhere) for group in groups),
+        groups=tuple(_without(group, of_stages) for group in groups),
         fastest=tuple(best for best in map(fastest, groups) if best),
-        remarks=(*left_out, *everywhere),
+        remarks=(*left_out, *everywhere, *of_stages),
         notes=tuple(run.notes),
         location=str(run.path),
         unfinished={str(path): missing for path, missing in run.unfinished().items()},
@@ -151,7 +158,8 @@ def _table(rows: Sequence[Standing], left_out: Sequence[Remark]) -> GroupTable:
 
 
 def _without(group: GroupTable, said: tuple[Remark, ...]) -> GroupTable:
-    known = {(remark.kind, remark.text) for remark in said}
+    """The group without the remarks that were said before, of the run or of its stage."""
+    known = {(one.kind, one.text) for one in said if one.stage in (None, group.case.stage)}
     left = tuple(remark for remark in group.remarks if (remark.kind, remark.text) not in known)
     return replace(group, remarks=left)
 

@@ -11,7 +11,7 @@ from reports.machine import ceilings, known, machine, peaks, software
 from reports.remarks import IMPLAUSIBLE, outcome_label
 from reports.text import plain, shorten
 from results.machines import machine as machine_of
-from results.ranking import is_wide
+from results.ranking import apart, is_wide
 from results.schema import Outcome
 from results.tensor_use import tensor_use
 from results.words import counted
@@ -188,7 +188,14 @@ def _of_memory(rows: list[Standing]) -> str:
 def _any_unsure(report: Report) -> bool:
     leads = any(best.lead and not best.level and not best.lead_sure for best in report.fastest)
     ratios = any(row.speedup and not row.is_baseline and not row.speedup_sure for row in report.rows)
-    return leads or ratios or any(map(is_wide, _unranked(report, "eager") + _unranked(report, "graph")))
+    wide = any(map(is_wide, _unranked(report, "eager") + _unranked(report, "graph")))
+    return leads or ratios or wide or any(_eager_unsure(best.row) for best in report.fastest)
+
+
+def _eager_unsure(row: Standing) -> bool:
+    """Whether an answer's words on eager calls are marked: of a winner whose eager time is not surely another one."""
+    own, base = (one.estimates.get("eager") if one else None for one in (row.record, row.baseline))
+    return bool(own and base and not row.is_baseline and not apart(own, base))
 
 
 def _unranked(report: Report, mode: str) -> list[Estimate]:

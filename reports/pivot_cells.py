@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from reports import pivot_sentences, units
+from reports import pivot_fastest, pivot_sentences, units
 from reports.columns import rate_per_s, rate_scale
 from reports.headline import ACTIVE_MEANING, INTERVAL_MEANING, ISSUED_MEANING
 from reports.remarks import times_told
@@ -198,9 +198,9 @@ class Times:
         """See `Cells.span`."""
         return f"time, 0 to {units.duration(highest)}"
 
-    def sentences(self, _table: PivotTable) -> Iterable[str]:
-        """A time says what it says."""
-        return ()
+    def sentences(self, table: PivotTable) -> Iterable[str]:
+        """See `reports.pivot_fastest`."""
+        return pivot_fastest.sentences(table)
 
     def remarks(self, cell: Cell, _table: PivotTable) -> Iterator[tuple[str, str]]:
         """What a time lacks, or was measured under."""

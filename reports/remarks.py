@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from reports import units
@@ -37,8 +37,8 @@ Absence: TypeAlias = tuple[str, str, str]
 class Remark:
     """`text` holds for `variants`; `kind` names the outcome, the missing value or the flag.
 
-    `universal` says that it holds for every ok case of its group. Without variants it holds for the run, with
-    a `stage` for these variants in all groups of that stage, or of one `direction` of it.
+    `universal` says that it holds for every ok case of its group. Without variants it holds for the run. With
+    a `stage` it holds in all groups of that stage, or of one `direction` of it.
     """
 
     kind: str
@@ -52,10 +52,9 @@ class Remark:
     def sentence(self) -> str:
         """Whom it is about and what is said of them, made plain."""
         place = " ".join(plain(one) for one in (self.stage, self.direction) if one)
-        where = f" in {place}" if place else ""
-        return (
-            f"{listing(self.variants)}{where}: {shorten(self.text)}" if self.variants else shorten(self.text)
-        )
+        where = f"in {place}" if place else ""
+        whom = " ".join(one for one in (listing(self.variants), where) if one)
+        return f"{whom}: {shorten(self.text)}" if whom else shorten(self.text)
 
 
 def outcome_label(outcome: Outcome | None) -> str:
@@ -98,6 +97,22 @@ def shared(groups: Sequence[Sequence[Remark]]) -> tuple[Remark, ...]:
         tuple(Remark(r.kind, r.text, universal=True) for r in groups[0] if (r.kind, r.text) in common)
         if common
         else ()
+    )
+
+
+def shared_in_stages(groups: Sequence[tuple[str, Sequence[Remark]]]) -> tuple[Remark, ...]:
+    """What holds for every ok case of all the groups of a stage, where there are several, to be said once of it.
+
+    `groups` are (stage, remarks).
+    """
+    of_stage: dict[str, list[Sequence[Remark]]] = {}
+    for stage, remarks in groups:
+        of_stage.setdefault(stage, []).append(remarks)
+    return tuple(
+        replace(remark, stage=stage)
+        for stage, several in of_stage.items()
+        if len(several) > 1
+        for remark in shared(several)
     )
 
 

@@ -52,6 +52,12 @@ def listing(names: tuple[str, ...]) -> str:
     return ", ".join(map(plain, names))
 
 
+def conjoined(names: Sequence[str]) -> str:
+    """`a, b and c`, each as it is."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def pack(parts: Sequence[str], width: int) -> list[str]:
     """The parts joined by ` · ` into lines no wider than `width`, none broken; one too wide has its own line."""
     packed: list[str] = []

@@ -29,3 +29,11 @@ def test_list_marks_what_is_measured_aside_and_says_what_arrives_strided():
     told = " ".join(shown.split())
     assert "buffer [batch, seq_len, n_head, head_dim], for per_head_addmm, strided_matmul" in told
     assert "* measured where --variant names it, or a claim needs it" in told
+
+
+def test_list_says_what_each_recorded_run_can_answer_for():
+    shown = headbench("list", "--device", "cpu").stdout
+    rows = re.split(r"^ (?=nvidia-h200/)", shown, flags=re.MULTILINE)[1:]
+    (held,) = (" ".join(row.split()) for row in rows if row.startswith("nvidia-h200/heads_768 "))
+    for told in ("attention,", "sublayer, stack", "forward, step", "768=8×96,", "768=12×64", " 8 1024"):
+        assert told in held

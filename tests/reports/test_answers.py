@@ -126,6 +126,33 @@ def test_what_a_winner_loses_is_told_beside_what_it_saves(busy_s, kernels, verb,
     assert found_us == pytest.approx(waiting_us, rel=0.02)
 
 
+def test_what_a_caller_saves_is_marked_where_eager_intervals_overlap():
+    (why,) = {one.stage: one for one in of(read("nvidia-h200/heads_768")) if one.why}["stack"].why
+    assert why.startswith(
+        "called from Python at d_model 768 = 8×96, custom is ~0.906 × as fast as fused_sdpa: "
+    )
+    assert re.search(r"saves 397 µs in kernels and loses ~755 µs in launches", why)
+
+
+@pytest.mark.parametrize(("base_s", "marked"), [(1.01e-4, True), (4e-4, False)])
+def test_the_legend_has_the_mark_of_an_eager_time_that_is_not_surely_another(base_s, marked):
+    def timings(isolated_s, eager_s):
+        return {"isolated": builders.timing(isolated_s), "eager": builders.timing(eager_s)}
+
+    trials = [
+        builders.trial(builders.case(name), n, timings=timings(isolated_s, eager_s * 1.02**n))
+        for n in range(3)
+        for name, isolated_s, eager_s in (("fused", 1e-4, 1e-4), ("per_head", 2e-4, base_s))
+    ]
+    run = runs.run(trials)
+    run.observations = [
+        Observation(builders.case(name), dispatch=Dispatch(3, busy_s))
+        for name, busy_s in (("fused", 9e-5), ("per_head", 1e-4))
+    ]
+    assert ("fused is ~" in of(run)[0].why[0]) == marked
+    assert ("~: intervals overlap" in runs.rendered(run)) == marked
+
+
 def test_one_replicate_is_no_certainty():
     (found,) = of(runs.run(runs.gpu_trials(runs.QKV, replicates=1)))
     assert found.sure == "one replicate: no intervals, the order may be chance"
@@ -139,8 +166,9 @@ def test_times_that_overlap_are_called_level():
 
 def test_a_lone_variant_wins_against_nobody():
     (found,) = of(runs.run(runs.gpu_trials({"fused": 1e-4})))
+    assert found.which == "fused alone has a time in the one shape measured"
     assert found.by is None
-    assert found.sure == "nothing stood beside it: one variant has a time"
+    assert found.sure == "nothing stood beside it: how fast it is, only other variants would tell"
 
 
 def test_a_run_without_times_answers_nothing():

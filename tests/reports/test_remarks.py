@@ -100,6 +100,28 @@ def test_why_counters_are_missing_is_said_once_for_the_run() -> None:
     assert text.count("ERR_NVGPUCTRPERM") == 1
 
 
+def test_a_baseline_that_a_stage_lacks_everywhere_is_said_once_of_that_stage() -> None:
+    report = content.from_run(read("nvidia-h200/heads_768"))
+    missing = [remark.sentence for remark in report.remarks if remark.kind == "no ×"]
+    assert missing == [
+        f"in {stage}: the baseline {name} was not part of this run"
+        for stage, name in (("attention", "per_head_loop"), ("sublayer", "per_head"))
+    ]
+    assert not any(remark.kind == "no ×" for group in report.groups for remark in group.remarks)
+
+
+def test_a_baseline_that_a_stage_lacks_in_one_group_is_said_there() -> None:
+    trials = [
+        *runs.gpu_trials({"per_head": 4e-4, "fused": 1e-4}),
+        *runs.gpu_trials({"fused": 1e-4}, batch=7),
+        *runs.gpu_trials({"sdpa": 1e-4}, stage="attention"),
+    ]
+    report = content.from_run(runs.run(trials))
+    assert not any(remark.kind == "no ×" for remark in report.remarks)
+    told = [sum(remark.kind == "no ×" for remark in group.remarks) for group in report.groups]
+    assert told == [0, 1, 1]
+
+
 def test_counters_that_are_there_are_not_missed() -> None:
     assert {"no GPM", "no counters", "not alone"} & {kind for kind, _ in said(h200.run())} == set()
 
