@@ -37,9 +37,10 @@
 #include "early_launch.cuh"
 
 // HEAD_DIM a multiple of 8 up to 128; KEYS 64 or 128; WARPGROUPS consumers a block, BLOCKS blocks on an SM; P_COPIES 2 if
-// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders. TAIL
-// columns has the box of Q, K and O beyond those of 64, 16 or 32, 0 if there is none. V_STAGES tiles of V are in shared memory
-// at once, at least P_COPIES + 1.
+// one P is filled while the other is multiplied; MULTIPLIED of eight exponentials are left to the multiply-adders. With one P,
+// the exponentials of AHEAD columns of eight keys come before P · V is awaited; how many do is up to the compiler if that is 0.
+// TAIL columns has the box of Q, K and O beyond those of 64, 16 or 32, 0 if there is none. V_STAGES tiles of V are in shared
+// memory at once, at least P_COPIES + 1.
 //
 // A block's registers are what its launch bounds leave each thread, in eights: whoever asks for more waits for ever.
 #define POOL (65536 / (THREADS * BLOCKS) / 8 * 8 * (WARPGROUPS + 1))
@@ -48,6 +49,7 @@
 #define CONSUMER_REGISTERS (CONSUMER_LIMIT > 240 ? 240 : CONSUMER_LIMIT)
 #define NAMED_VOTE 1                        // and the barriers after it, one a consumer
 #define NAMED_TURN (NAMED_VOTE + WARPGROUPS)
+#define NAMED_END (NAMED_TURN + WARPGROUPS)
 #define ROWS (64 * WARPGROUPS)
 #define THREADS (128 * (WARPGROUPS + 1))
 #define BOXES ((HEAD_DIM - TAIL + BOX_COLUMNS - 1) / BOX_COLUMNS)   // of 64 columns
@@ -64,7 +66,7 @@
 #define VALUE_STAGE (VALUE_BOXES * KEY_BOX)
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX + 64 * TAIL_ROW_BYTES)
-#define NOTES 256                           // words, a bit for each tile that a block does
+#define NOTES 256                           // words, a bit for each tile that a block does, and one word for all of them
 #define SHIFTS 40                           // rounds of which the host says how they are dealt; then they begin anew
 #define MINUS_INFINITY __int_as_float(0xff800000)
 // The powers of two between which a row's sum of exponentials is trusted. No P of such a row is above them: none overflows
@@ -92,23 +94,24 @@ typedef float Scores[KEY_TILES][4];
 typedef unsigned Probabilities[SLICES][4];
 
 // A tile of queries: its rows of a head, and the last tile of keys that any of them may see, from where it goes back to key 0.
-struct Work {
-    int head;           // counted through all batch elements
-    int first_row;
+struct alignas(16) Work {
     int last_tile;      // -1: this pass has no more work
+    int batch, head;
+    int first_row;
     int round;          // which of this block's tiles it is, from 0
 };
 
 __device__ __forceinline__ Work work_of(const Problem& problem, int tile, int round)
 {
-    const int before = tile / (problem.group * problem.row_tiles) * problem.group;
-    const int among = min(problem.group, problem.batch_heads - before);
-    const int rest = tile - before * problem.row_tiles;
-    const int of_all = before + rest % among;
-    const int row_tile = rest / among;
+    const unsigned before = (unsigned)tile / (problem.group * problem.row_tiles) * problem.group;
+    const unsigned among = min(problem.group, problem.batch_heads - (int)before);
+    const unsigned rest = tile - before * problem.row_tiles;
+    const unsigned row_tile = rest / among, of_all = before + rest % among;
     const int first_row = (problem.causal ? problem.row_tiles - 1 - row_tile : row_tile) * ROWS;
     const int last_row = min(first_row + ROWS, problem.seq_len) - 1;
-    return {of_all, first_row, (problem.causal ? last_row : problem.seq_len - 1) / KEYS, round};
+    const unsigned batch = of_all / problem.heads;
+    return {(int)((unsigned)(problem.causal ? last_row : problem.seq_len - 1) / KEYS), (int)batch,
+            (int)(of_all - batch * problem.heads), first_row, round};
 }
 
 // The tile that this block does in a round: each block takes one, in order from that of block 0 on, or backward, and after the
@@ -171,15 +174,22 @@ struct Layout {
     }
     __device__ __forceinline__ void post(int stage, const Work& w) const
     {
-        shared_store(work + stage * (int)sizeof(Work), w.head, w.first_row, w.last_tile, w.round);
+        shared_store(work + stage * (int)sizeof(Work), w.last_tile, w.batch, w.head, w.first_row);
+        shared_store(work + stage * (int)sizeof(Work) + 16, w.round);
     }
     __device__ __forceinline__ Work posted(int stage) const
     {
         Work w;
-        shared_load(work + stage * (int)sizeof(Work), w.head, w.first_row, w.last_tile, w.round);
+        shared_load(work + stage * (int)sizeof(Work), w.last_tile, w.batch, w.head, w.first_row);
+        w.round = shared_load(work + stage * (int)sizeof(Work) + 16);
         return w;
     }
-    __device__ __forceinline__ void note(int round) const { shared_or(notes + round / 32 * 4, 1 << round % 32); }
+    __device__ __forceinline__ void note(int round) const
+    {
+        shared_or(notes + round / 32 * 4, 1 << round % 32);
+        shared_store(notes + 4 * NOTES, 1);
+    }
+    __device__ __forceinline__ bool any_noted() const { return shared_load(notes + 4 * NOTES); }
     __device__ __forceinline__ bool noted(int round) const { return shared_load(notes + round / 32 * 4) >> round % 32 & 1; }
 };
 
@@ -193,13 +203,12 @@ struct Producer {
     // A tile of Q or K, in boxes of BOX_BYTES and a tail.
     template <int BOX_BYTES>
     __device__ __forceinline__ void fetch_rows(
-        const TensorMap& map, const TensorMap& tail, unsigned to, int head, int first_row, unsigned full)
+        const TensorMap& map, const TensorMap& tail, unsigned to, const Work& work, int first_row, unsigned full)
     {
         for (int box = 0; box < BOXES; ++box)
-            fetch_box(to + box * BOX_BYTES, map, box * BOX_COLUMNS, first_row, head % problem.heads, head / problem.heads, full);
+            fetch_box(to + box * BOX_BYTES, map, box * BOX_COLUMNS, first_row, work.head, work.batch, full);
         if constexpr (TAIL > 0)
-            fetch_box(to + BOXES * BOX_BYTES, tail, BOXES * BOX_COLUMNS, first_row, head % problem.heads,
-                      head / problem.heads, full);
+            fetch_box(to + BOXES * BOX_BYTES, tail, BOXES * BOX_COLUMNS, first_row, work.head, work.batch, full);
     }
 
     __device__ __forceinline__ void fetch_keys(const Work& work, int tile)
@@ -207,7 +216,7 @@ struct Producer {
         const unsigned full = at.k_full + 8 * keys.stage, to = at.k + keys.stage * KEY_STAGE;
         barrier_wait(at.k_free + 8 * keys.stage, keys.parity ^ 1);
         barrier_expect(full, KEY_STAGE);
-        fetch_rows<KEY_BOX>(problem.k, problem.k_tail, to, work.head, tile * KEYS, full);
+        fetch_rows<KEY_BOX>(problem.k, problem.k_tail, to, work, tile * KEYS, full);
         keys.next();
     }
 
@@ -217,8 +226,7 @@ struct Producer {
         barrier_wait(at.v_free + 8 * values.stage, values.parity ^ 1);
         barrier_expect(full, VALUE_STAGE);
         for (int box = 0; box < VALUE_BOXES; ++box)
-            fetch_box(to + box * KEY_BOX, problem.v, box * BOX_COLUMNS, tile * KEYS, work.head % problem.heads,
-                      work.head / problem.heads, full);
+            fetch_box(to + box * KEY_BOX, problem.v, box * BOX_COLUMNS, tile * KEYS, work.head, work.batch, full);
         values.next();
     }
 
@@ -235,7 +243,7 @@ struct Producer {
                 continue;
             }
             barrier_expect(at.q_full + 8 * slot, QUERY_STAGE);
-            fetch_rows<QUERY_BOX>(problem.q, problem.q_tail, at.q + slot * QUERY_STAGE, work.head, work.first_row + 64 * i,
+            fetch_rows<QUERY_BOX>(problem.q, problem.q_tail, at.q + slot * QUERY_STAGE, work, work.first_row + 64 * i,
                                   at.q_full + 8 * slot);
         }
         queries.next();
@@ -346,10 +354,10 @@ struct Consumer {
 
     // P = exp2(s · scale - maximum), and what that adds to the rows' sums. What is masked must become 0 exactly, which only
     // the special-function unit makes of minus infinity: `WITH_MASK` leaves all to it.
-    template <bool WITH_MASK, int TILES = KEY_TILES> __device__ __forceinline__ void exponentials()
+    template <bool WITH_MASK, int END = KEY_TILES, int BEGIN = 0> __device__ __forceinline__ void exponentials()
     {
 #pragma unroll
-        for (int j = 0; j < TILES; ++j)
+        for (int j = BEGIN; j < END; ++j)
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const float power = s[j][i] * problem.scale - maximum[i / 2];
@@ -430,7 +438,7 @@ struct Consumer {
     // there, until O has been read.
     __device__ __forceinline__ void return_queries() const
     {
-        if (threadIdx.x % 32 == 0)
+        if (is_elected())
             wait_for_stores();
         barrier_arrive(at.q_free + 8 * (queries.before() * WARPGROUPS + index));
     }
@@ -462,7 +470,8 @@ struct Consumer {
         }
     }
 
-    // P of the next tile and, behind its exponentials, O += P · V of the tile before.
+    // P of the next tile and, beside its first exponentials, O += P · V of the tile before. What the tensor cores exchange with
+    // the registers slows exponentials down: to await P · V after all of them takes longer than to do so early.
     __device__ __forceinline__ void next_tile(Probabilities& p, const Probabilities& p_before)
     {
         const unsigned q = described_q(), k = described_k(), v = described_v();
@@ -477,11 +486,14 @@ struct Consumer {
         release_values();
         reading = values.stage;
         values.next();
-        exponentials<false>();
+        exponentials<false, AHEAD>();
+        if constexpr (AHEAD > 0)
+            compile_apart(sum[0] + sum[1]);
         if constexpr (P_COPIES == 1) {
             products_wait<0>();
             release_values();
         }
+        exponentials<false, KEY_TILES, AHEAD>();
         pack_probabilities(p);
     }
 
@@ -615,8 +627,6 @@ struct Consumer {
         if constexpr (!ONLINE) {
             queries.next();     // past the end of the first pass, whose place is returned, too
             return_queries();
-            // What the second pass stores again must come after what the first one stored.
-            wait_until_stored();
         }
     }
 
@@ -641,13 +651,13 @@ struct Consumer {
         }
         fence_stores_for_copies();
         __syncwarp();
-        if (lane == 0) {
+        if (is_elected()) {
             for (int i = 0; i < BOXES; ++i)
                 store_box(problem.out, box + i * QUERY_BOX, i * BOX_COLUMNS, work.first_row + 64 * index + first,
-                          work.head % problem.heads, work.head / problem.heads);
+                          work.head, work.batch);
             if constexpr (TAIL > 0)
                 store_box(problem.out_tail, tail, BOXES * BOX_COLUMNS, work.first_row + 64 * index + first,
-                          work.head % problem.heads, work.head / problem.heads);
+                          work.head, work.batch);
             commit_stores();
         }
 #pragma unroll
@@ -658,8 +668,7 @@ struct Consumer {
     // The rows that the first pass cannot be trusted with, to the tensor; the others stay as they are.
     __device__ __forceinline__ void overwrite(const Work& work) const
     {
-        char* const head = problem.out_data + work.head / problem.heads * problem.out_batch
-            + work.head % problem.heads * problem.out_head;
+        char* const head = problem.out_data + work.batch * problem.out_batch + work.head * problem.out_head;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int row = work.first_row + row_in_tile + 8 * half;
@@ -678,7 +687,7 @@ struct Consumer {
     {
         const int row = work.first_row + row_in_tile + 8 * half;
         if (problem.lse != nullptr && t == 0 && row < problem.seq_len)
-            problem.lse[(long long)work.head * problem.seq_len + row] =
+            problem.lse[((long long)work.batch * problem.heads + work.head) * problem.seq_len + row] =
                 (maximum[half] + log2f(sum[half])) * 0.6931471805599453f;
     }
 };
@@ -695,26 +704,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
             prefetch(problem.q_tail), prefetch(problem.k_tail), prefetch(problem.out_tail);
         at.init_barriers();
     }
-    for (int i = threadIdx.x; i < NOTES; i += THREADS)
+    for (int i = threadIdx.x; i <= NOTES; i += THREADS)
         shared_store(at.notes + 4 * i, 0);
     __syncthreads();
     const int tiles = problem.batch_heads * problem.row_tiles;
     if (threadIdx.x < 128) {
         give_registers<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0) {
+        if (__shfl_sync(~0u, threadIdx.x / 32, 0) == 0 && is_elected()) {
             await_kernels_before();     // for the consumers, too: they wait for what is fetched from here on
             Producer producer{problem, at};
 #pragma unroll 1
             for (int round = 0, tile; (tile = dealt(problem, round)) < tiles; ++round)
                 producer.fetch(work_of(problem, tile, round));
             let_next_kernel_begin();    // not sooner: its blocks would crowd on the SMs that are done first
-            producer.announce({0, 0, -1, 0});
+            producer.announce({-1});
             barrier_wait(at.first_pass, 0);
+            if (!at.any_noted())
+                return;
 #pragma unroll 1
             for (int round = 0, tile; (tile = dealt(problem, round)) < tiles; ++round)
                 if (at.noted(round))
                     producer.fetch(work_of(problem, tile, round));
-            producer.announce({0, 0, -1, 0});
+            producer.announce({-1});
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
@@ -726,6 +737,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
             consumer.await_turn();      // nobody's arrival is left over
         if (threadIdx.x % 128 == 0)
             barrier_arrive(at.first_pass);
+        named_wait<128 * WARPGROUPS>(NAMED_END);
+        if (!at.any_noted())
+            return;
+        wait_until_stored();    // what the second pass stores again must come after what the first one stored
         consumer.attend<true>();
     }
 }

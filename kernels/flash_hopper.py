@@ -35,6 +35,8 @@ _THREE_UP_TO = 72
 """The largest head_dim for whose O and P three consumers have registers."""
 _THREE_COST = 1.25
 """What a tile of keys costs three consumers, in multiples of what it costs two: 1.24 to 1.4 on an H200."""
+_WORK_BYTES = 32
+"""Of what is posted with a stage of Q."""
 _NOTE_BYTES = 1024
 _SM_BYTES, _RESERVED_BYTES = 228 * 1024, 1024
 """Of shared memory: what a Hopper SM has, and what the driver takes of it for each block."""
@@ -47,7 +49,8 @@ class Tile:
     """How the work is cut: a block has `warpgroups` consumers with 64 queries each, and takes `keys` keys at a time.
 
     `blocks` of them share an SM. Its consumers ask for their products in turn. With two `copies` of P, one is
-    filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders.
+    filled while the other is multiplied. Of eight exponentials, `multiplied` are left to the multiply-adders. With one
+    copy, the exponentials of `ahead` columns of eight keys come before P · V is awaited; 0 leaves it to the compiler.
     """
 
     warpgroups: int = 2
@@ -55,6 +58,7 @@ class Tile:
     blocks: int = 1
     copies: int = 2
     multiplied: int = 0
+    ahead: int = 0
 
     @property
     def rows(self) -> int:
@@ -81,13 +85,13 @@ class Tile:
         tiles = sum(row_columns(head_dim)) * (_QUERY_STAGES * self.rows + _KEY_STAGES * self.keys)
         tiles += value * value_stages * self.keys
         barriers = 2 * (_QUERY_STAGES * self.warpgroups + _KEY_STAGES + value_stages) + 1
-        return 2 * tiles + 16 * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 1024
+        return 2 * tiles + _WORK_BYTES * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 4 + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
         """The compilation for this tile."""
         macros = {"HEAD_DIM": head_dim, "FP16": int(dtype == torch.float16)}
         macros |= {"WARPGROUPS": self.warpgroups, "KEYS": self.keys, "BLOCKS": self.blocks}
-        macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied}
+        macros |= {"P_COPIES": self.copies, "MULTIPLIED": self.multiplied, "AHEAD": self.ahead}
         macros |= {"TAIL": row_columns(head_dim)[1], "V_STAGES": self.value_stages(head_dim)}
         defines = tuple(f"{name}={value}" for name, value in macros.items())
         return Build(FOLDER / "flash_hopper.cu", defines, ("sm_90a",))
@@ -109,15 +113,18 @@ def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_cou
     tiles = batch_heads * math.ceil(seq_len / 128)
     one_box, very_few = head_dim <= BOX_COLUMNS, 2 * tiles <= sm_count
     if one_box and (very_few or (causal and tiles < sm_count)):
-        return Tile(warpgroups=1, blocks=2, copies=1)
+        return Tile(warpgroups=1, blocks=2, copies=1, ahead=4)
     if head_dim <= _THREE_UP_TO and very_few:
         return Tile(warpgroups=1, keys=64, blocks=2, copies=1)
     if head_dim <= 32 and seq_len <= (2048 if causal else 512) and tiles >= 2 * sm_count:
-        return Tile(keys=64, blocks=2, copies=1)
-    if one_box and seq_len <= (512 if causal else 256):
+        return Tile(keys=64, blocks=2, copies=1, multiplied=1)
+    if one_box and seq_len <= (512 if causal or tiles < 2 * sm_count else 256):
         return Tile(warpgroups=1, keys=64, blocks=3, copies=1)
-    two = Tile(copies=2 if head_dim <= 96 else 1)
-    three = Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0)
+    if one_box:
+        two = Tile(copies=1 if head_dim <= 32 and not causal else 2)
+    else:
+        two = Tile(copies=1, ahead=4)
+    three = Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0, ahead=2)
     if head_dim > _THREE_UP_TO or seq_len <= two.rows:
         return two
     sizes = batch_heads, seq_len, head_dim, causal, sm_count

@@ -128,6 +128,37 @@ __device__ __forceinline__ void wait_until_stored()
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
+// In one lane of a warp whose lanes are together, always the same. The compiler knows that what depends on it is done by one lane,
+// and leaves out the loop over lanes that otherwise hands TMA its operands, one lane's after the other's.
+__device__ __forceinline__ bool is_elected()
+{
+    int elected;
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "elect.sync _|p, 0xffffffff;\n"
+        "selp.b32 %0, 1, 0, p;\n"
+        "}" : "=r"(elected));
+    return elected;
+}
+
+// Between what must not be mixed: the compiler moves instructions as it likes, but not past a branch. This one is never taken,
+// and the whole warp's (the vote), or descriptors would have to leave the registers of the whole warp.
+__device__ __forceinline__ void compile_apart(float never_negative)
+{
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "setp.lt.f32 p, %0, 0fBF800000;\n"
+        "vote.sync.any.pred p, p, 0xffffffff;\n"
+        "@!p bra.uni done;\n"
+        "again:\n"
+        "nanosleep.u32 1;\n"
+        "bra.uni again;\n"
+        "done:\n"
+        "}" :: "f"(never_negative) : "memory");
+}
+
 // Two (four) 8 × 8 matrices into shared memory: lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void stmatrix_2(unsigned address, unsigned r0, unsigned r1)
 {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -9,8 +10,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from harness import compiling
+from kernels import flash_hopper, fused
 from kernels.compiler import ARCHITECTURES, Build
 from kernels.inspect import catalogue, inspect, without_disassembler
 from tests.harness.commands import command, environment, headbench
@@ -55,6 +58,17 @@ def test_no_kernel_spills_and_no_product_is_made_to_wait_on_any_architecture(bui
     assert {(r.kernel, r.architecture): r.spilled_bytes for r in found if r.spilled_bytes} == {}
     assert {(r.kernel, r.architecture): r.stack_bytes for r in found if r.stack_bytes} == {}
     assert [waits for r in found for waits in r.waits] == []
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("head_dim", fused.HEAD_DIMS)
+def test_no_tile_that_a_shape_may_get_is_made_to_wait_for_its_products(head_dim, dtype, nvrtc):
+    """One more instruction near the loop, and the compiler may lay all products one after the other."""
+    shapes = itertools.product((12, 24, 48, 192, 384), (128, 256, 512, 1024, 2048, 4096), (False, True))
+    tiles = {flash_hopper.tile_for(head_dim, *shape, 132) for shape in shapes}
+    for tile in sorted(tiles, key=repr):
+        for resources in inspect(tile.build(head_dim, dtype)):
+            assert (tile, resources.spilled_bytes, resources.waits) == (tile, 0, ())
 
 
 def test_the_fused_kernels_use_the_tensor_cores_and_the_lessons_does_not(nvrtc):

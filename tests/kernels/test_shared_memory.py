@@ -45,14 +45,16 @@ def test_shared_memory_holds_stages_barriers_notes_and_what_aligning_costs():
     row = 2 * 64  # bytes of a box's row
     queries, keys, values = 2 * 128 * row, 2 * 128 * row, 3 * 128 * row
     barriers = 8 * (2 * 2 * 2 + 2 * 2 + 2 * 3 + 1)
-    beside = 2 * 16 + barriers + 1024 + 1024
+    beside = 2 * 32 + barriers + 1024 + 4 + 1024
     tile = flash_hopper.Tile(warpgroups=2, keys=128, copies=2)
     assert tile.shared_bytes(64) == queries + keys + values + beside
     # At 72 Q and K have a box and 16 columns, V has two boxes.
     assert 4 * (tile.shared_bytes(72) - beside) == 5 * (queries + keys) + 8 * values
     narrow = flash_hopper.Tile(warpgroups=1, keys=64, copies=1)
     queries_and_keys, values = 4 * 64 * row // 4, 2 * 64 * row
-    assert narrow.shared_bytes(8) == queries_and_keys + values + 2 * 16 + 8 * (4 + 4 + 4 + 1) + 2048
+    assert (
+        narrow.shared_bytes(8) == queries_and_keys + values + 2 * 32 + 8 * (4 + 4 + 4 + 1) + 1024 + 4 + 1024
+    )
 
 
 @pytest.mark.parametrize("head_dim", fused.HEAD_DIMS)
