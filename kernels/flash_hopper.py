@@ -120,10 +120,9 @@ def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_cou
         return Tile(keys=64, blocks=2, copies=1, multiplied=1)
     if one_box and seq_len <= (512 if causal or tiles < 2 * sm_count else 256):
         return Tile(warpgroups=1, keys=64, blocks=3, copies=1)
+    two = Tile(copies=1, ahead=4)
     if one_box:
         two = Tile(copies=1 if head_dim <= 32 and not causal else 2)
-    else:
-        two = Tile(copies=1, ahead=4)
     three = Tile(warpgroups=3, copies=1, multiplied=1 if head_dim <= 32 else 0, ahead=2)
     if head_dim > _THREE_UP_TO or seq_len <= two.rows:
         return two
