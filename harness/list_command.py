@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.errors import printable
 from harness.plan import ASIDES
 from harness.probe import look
 from harness.request import CPU_DEFAULTS, GPU_DEFAULTS
+from results.errors import StoreError
 from results.run import load_manifest
 from results.store import REFERENCE, reference_names
 from variants.direction import FORWARD
@@ -57,7 +59,7 @@ def show(device: str | None, plugins: tuple[Path, ...]) -> None:
     console.print(_presets())
     if names := reference_names():
         console.print(Text("recorded runs, for report and for --from of claims and explain", style="bold"))
-        console.print(_recorded(names))
+        _print_recorded(names, console)
 
 
 def _variants(variants: list[VariantFacts]) -> Table:
@@ -90,24 +92,29 @@ def _presets() -> Table:
     return table
 
 
-def _recorded(names: list[str]) -> Table:
-    """What each of these references can answer for."""
+def _print_recorded(names: list[str], console: Console) -> None:
+    """What each of these references can answer for, then which of them cannot be read."""
     table = _table("run", "stages", "directions", "d_model = heads", "batch", "seq_len")
     table.columns[0].no_wrap = True
+    unread = []
     for name in names:
-        cases = load_manifest(REFERENCE / name).cases
+        try:
+            cases = load_manifest(REFERENCE / name).cases
+        except StoreError as error:
+            unread.append(f"{name}: {error}")
+            continue
+        widths = sorted({(case.d_model, case.n_head, case.head_dim) for case in cases})
         held = (
-            [stage for stage in STAGES if any(case.stage == stage for case in cases)],
+            dict.fromkeys(case.stage for case in cases),
             dict.fromkeys(case.direction for case in cases),
-            [
-                f"{d_model}={n_head}×{d_model // n_head}"
-                for d_model, n_head in sorted({(case.d_model, case.n_head) for case in cases})
-            ],
+            [f"{d_model}={n_head}×{head_dim}" for d_model, n_head, head_dim in widths],
             sorted({case.batch for case in cases}),
             sorted({case.seq_len for case in cases}),
         )
-        table.add_row(Text(name), *(Text(", ".join(map(str, values))) for values in held))
-    return table
+        table.add_row(Text(name), *(Text(printable(", ".join(map(str, values)))) for values in held))
+    console.print(table)
+    for told in unread:
+        console.print(Text(printable(told)))
 
 
 def _table(*titles: str) -> Table:

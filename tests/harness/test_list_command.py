@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+
+import pytest
+
+from harness import list_command
+from tests.results import builders
 
 from .commands import PLUGINS, headbench
 
@@ -37,3 +43,36 @@ def test_list_says_what_each_recorded_run_can_answer_for():
     (held,) = (" ".join(row.split()) for row in rows if row.startswith("nvidia-h200/heads_768 "))
     for told in ("attention,", "sublayer, stack", "forward, step", "768=8×96,", "768=12×64", " 8 1024"):
         assert told in held
+
+
+@pytest.fixture
+def references(tmp_path, monkeypatch, capsys):
+    """`list` of these stored manifests, by name, in place of the recorded runs."""
+
+    def listed(manifests):
+        for name, stored in manifests.items():
+            (tmp_path / "gpu" / name).mkdir(parents=True)
+            (tmp_path / "gpu" / name / "manifest.json").write_text(stored)
+        monkeypatch.setattr("results.store.REFERENCE", tmp_path)
+        monkeypatch.setattr(list_command, "REFERENCE", tmp_path)
+        monkeypatch.setattr(list_command, "look", lambda *_: ({"notices": []}, []))
+        list_command.show(None, ())
+        return " ".join(capsys.readouterr().out.split("recorded runs")[1].split())
+
+    return listed
+
+
+def stored(**case):
+    return json.dumps(builders.manifest([builders.case(**case)]).to_json())
+
+
+def test_a_recorded_run_that_cannot_be_read_is_named_and_the_others_are_shown(references):
+    told = references({"cut": '{"schema"', "whole": stored(), "zero": "{}"})
+    assert "gpu/whole qkv forward 768=12×64 1 1024 gpu/cut: " in told
+    assert re.search(r"gpu/cut: \S+manifest.json is damaged", told)
+    assert "gpu/zero: " in told
+
+
+def test_what_is_told_of_a_recorded_run_is_what_is_stored_and_stays_text(references):
+    told = references({"odd": stored(stage="mine", direction="\x1b[31mup", n_head=0, head_dim=96)})
+    assert "gpu/odd mine \N{REPLACEMENT CHARACTER}[31mup 768=0×96 1 1024" in told
