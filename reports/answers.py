@@ -44,11 +44,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group with a time: its winner, and all that cannot be told from it, the winner first."""
+    """A group with a time: its winner, and all that cannot be told from it, the winner first.
+
+    `unranked` says that others have times, too, implausible ones or in other modes.
+    """
 
     best: Fastest
     leaders: tuple[Standing, ...]
     baseline: Standing | None
+    unranked: bool
 
     @property
     def case(self) -> Case:
@@ -63,8 +67,9 @@ def answers(report: Report) -> tuple[Answer, ...]:
         if best := best_of.get(group.case.group):
             leaders = (best.row, *(row for row in group.rows if row.level))
             baseline = next((row for row in group.rows if row.is_baseline and row.time), None)
+            unranked = any(row.record.estimates and (row.implausible or not row.time) for row in group.rows)
             key = (group.case.stage, group.case.direction)
-            found.setdefault(key, []).append(_Group(best, leaders, baseline))
+            found.setdefault(key, []).append(_Group(best, leaders, baseline, unranked))
     return tuple(_answer(*key, groups) for key, groups in found.items())
 
 
@@ -76,13 +81,16 @@ def _answer(stage: str, direction: str, groups: Sequence[_Group]) -> Answer:
 
 def _which(groups: Sequence[_Group]) -> str:
     """The variant that leads in most shapes; then, of the shapes that are left, the one that leads in most."""
-    left, told = list(groups), list[str]()
+    left, told, said = list(groups), list[str](), ""
     while left:
         name = _leading(left)
         led = [group for group in left if any(row.variant == name for row in group.leaders)]
         left = [group for group in left if group not in led]
         where = _where(led, groups) if left or not told else _where(led, groups, rest=True)
-        told.append(_led(name, led, where) if not told else f"{plain(name)} {where}")
+        verb, before = _verb(led), said
+        said = verb
+        subject = plain(name) if verb == before else f"{plain(name)} {verb}"
+        told.append(f"{subject} {where}" if told else f"{subject} {where}{_beside(name, led)}")
     return "; ".join(told)
 
 
@@ -93,8 +101,15 @@ def _leading(groups: Sequence[_Group]) -> str:
     return min(leads, key=lambda name: (-leads[name], -wins[name], name))
 
 
-def _led(name: str, led: Sequence[_Group], where: str) -> str:
-    """`sdpa is the fastest at d_model 768 = 12×64, level with sdpa_cudnn in 4 of them`."""
+def _verb(led: Sequence[_Group]) -> str:
+    """What the variant that leads in these shapes does there; alone it is the fastest of nothing."""
+    if any(group.best.runner_up for group in led):
+        return "is the fastest"
+    return "alone can be ranked" if any(group.unranked for group in led) else "alone has a time"
+
+
+def _beside(name: str, led: Sequence[_Group]) -> str:
+    """`, given strided activations, level with sdpa_cudnn in 4 of them`, as far as it holds."""
     peers = Counter(row.variant for group in led for row in group.leaders if row.variant != name)
     told = [
         plain(peer) + ("" if len(led) == 1 else f" in {_so_many(times, len(led))} of them")
@@ -102,10 +117,7 @@ def _led(name: str, led: Sequence[_Group], where: str) -> str:
     ]
     arrivals = {row.record.arrives for group in led for row in group.leaders if row.variant == name}
     given = f", given {STRIDED} activations" if arrivals == {STRIDED} else ""
-    alone = not any(group.best.runner_up for group in led)
-    return f"{plain(name)} {'alone has a time' if alone else 'is the fastest'} {where}{given}" + (
-        f", level with {', '.join(told)}" if told else ""
-    )
+    return given + (f", level with {', '.join(told)}" if told else "")
 
 
 def _so_many(times: int, of: int) -> str:

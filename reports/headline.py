@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from reports import units
+from reports.answers import answers
 from reports.columns import FASTEST_MARK, IMPLAUSIBLE_MARK, LEVEL_MARK, UNSURE_MARK, short_title
 from reports.machine import ceilings, known, machine, peaks, software
 from reports.remarks import IMPLAUSIBLE, outcome_label
 from reports.text import plain, shorten
 from results.machines import machine as machine_of
-from results.ranking import apart, is_wide
+from results.ranking import is_wide
 from results.schema import Outcome
 from results.tensor_use import tensor_use
 from results.words import counted
@@ -189,13 +190,8 @@ def _any_unsure(report: Report) -> bool:
     leads = any(best.lead and not best.level and not best.lead_sure for best in report.fastest)
     ratios = any(row.speedup and not row.is_baseline and not row.speedup_sure for row in report.rows)
     wide = any(map(is_wide, _unranked(report, "eager") + _unranked(report, "graph")))
-    return leads or ratios or wide or any(_eager_unsure(best.row) for best in report.fastest)
-
-
-def _eager_unsure(row: Standing) -> bool:
-    """Whether an answer's words on eager calls are marked: of a winner whose eager time is not surely another one."""
-    own, base = (one.estimates.get("eager") if one else None for one in (row.record, row.baseline))
-    return bool(own and base and not row.is_baseline and not apart(own, base))
+    told = any(UNSURE_MARK in why for answer in answers(report) for why in answer.why)
+    return leads or ratios or wide or told
 
 
 def _unranked(report: Report, mode: str) -> list[Estimate]:
