@@ -14,6 +14,7 @@ from reports import content
 from reports.columns import rate_per_s
 from reports.pivot_reasons import reasons_of
 from reports.remarks import shared
+from reports.text import plain
 from results.schema import Outcome
 from results.tensor_use import TensorUse, tensor_use
 from results.words import counted
@@ -37,7 +38,7 @@ BY: dict[str, Callable[[Case], Value]] = {
     "batch": lambda case: case.batch,
     "seq_len": lambda case: case.seq_len,
     "mask": lambda case: "causal" if case.causal else "full",
-    "dtype": lambda case: case.dtype,
+    "dtype": lambda case: plain(case.dtype),  # the only one that may be foreign text
 }
 """What a run can be pivoted by, and a case's value of it."""
 

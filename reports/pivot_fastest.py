@@ -27,7 +27,8 @@ def sentences(table: PivotTable) -> Iterator[str]:
             if cell.row.time and cell.row.outcome is Outcome.OK and not cell.row.implausible
         }
         rows = [cell.row for value, cell in table.cells_of(variant) if value in times]
-        if len(times) > 1 and len({_alike(row) for row in rows}) == 1:
+        known = all(row.record.useful_flops or row.record.least_bytes for row in rows)
+        if known and len(times) > 1 and len({_alike(row) for row in rows}) == 1:
             yield f"{plain(variant)} is {_standing(table.by, times)}"
 
 
@@ -46,11 +47,13 @@ def _standing(by: str, times: dict[Value, Estimate]) -> str:
         return f"level at {by} {_values(times)}: intervals overlap"
     worst = max(behind, key=lambda value: times[value].value_s)
     peers = f", level at {_values(level)}" if level else ""
+    unsure = [value for value in behind if value != worst and not apart(times[best], times[value])]
+    doubt = f", not surely so against {_values(unsure)}" if unsure else ""
     mark = "" if apart(times[best], times[worst]) else UNSURE_MARK
     slowest = ", the slowest," if len(behind) > 1 else ""
     ratio = units.ratio(times[worst].value_s / times[best].value_s)
-    return f"fastest at {by} {best}{peers}: at {worst}{slowest} it takes {mark}{ratio} the time"
+    return f"fastest at {by} {best}{peers}{doubt}: at {worst}{slowest} it takes {mark}{ratio} the time"
 
 
 def _values(values: Iterable[Value]) -> str:
-    return conjoined([plain(str(value)) for value in values])
+    return conjoined([str(value) for value in values])
