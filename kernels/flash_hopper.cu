@@ -49,7 +49,7 @@
 #define CONSUMER_REGISTERS (CONSUMER_LIMIT > 240 ? 240 : CONSUMER_LIMIT)
 #define NAMED_VOTE 1                        // and the barriers after it, one a consumer
 #define NAMED_TURN (NAMED_VOTE + WARPGROUPS)
-#define NAMED_END (NAMED_TURN + WARPGROUPS)
+#define NAMED_END (NAMED_TURN + WARPGROUPS) // where all consumers meet when their notes are complete
 #define ROWS (64 * WARPGROUPS)
 #define THREADS (128 * (WARPGROUPS + 1))
 #define BOXES ((HEAD_DIM - TAIL + BOX_COLUMNS - 1) / BOX_COLUMNS)   // of 64 columns
@@ -66,7 +66,7 @@
 #define VALUE_STAGE (VALUE_BOXES * KEY_BOX)
 #define QUERY_BOX (64 * BOX_ROW_BYTES)
 #define QUERY_STAGE (BOXES * QUERY_BOX + 64 * TAIL_ROW_BYTES)
-#define NOTES 256                           // words, a bit for each tile that a block does, and one word for all of them
+#define NOTES 256                           // words, a bit for each tile that a block does; one more says if any is set
 #define SHIFTS 40                           // rounds of which the host says how they are dealt; then they begin anew
 #define MINUS_INFINITY __int_as_float(0xff800000)
 // The powers of two between which a row's sum of exponentials is trusted. No P of such a row is above them: none overflows
@@ -143,7 +143,7 @@ template <int STAGES> struct Ring {
 //   q_free      of each stage and consumer: all its threads, when none needs the queries, `work` or O there any more.
 //   k_full      of each stage: the producer, then TMA's bytes; v_full likewise.
 //   k_free      of each stage: a lane of each consumer's warp, when the products that read it are done; v_free likewise.
-//   first_pass  one thread of each consumer, when its notes are complete.
+//   first_pass  one thread of each consumer, when its notes are complete: the producer waits, consumers meet at NAMED_END.
 struct Layout {
     unsigned q, k, v, q_full, q_free, k_full, k_free, v_full, v_free, first_pass, work, notes;
     __device__ __forceinline__ explicit Layout(unsigned base)
@@ -470,8 +470,9 @@ struct Consumer {
         }
     }
 
-    // P of the next tile and, beside its first exponentials, O += P · V of the tile before. What the tensor cores exchange with
-    // the registers slows exponentials down: to await P · V after all of them takes longer than to do so early.
+    // P of the next tile and, beside its exponentials, O += P · V of the tile before. One P is filled anew only when P · V is
+    // done, and that is awaited sooner, beside the first ones alone: what the tensor cores exchange with the registers slows
+    // exponentials down, and to await P · V after all of them takes longer.
     __device__ __forceinline__ void next_tile(Probabilities& p, const Probabilities& p_before)
     {
         const unsigned q = described_q(), k = described_k(), v = described_v();
@@ -740,7 +741,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_hopper(const
         named_wait<128 * WARPGROUPS>(NAMED_END);
         if (!at.any_noted())
             return;
-        wait_until_stored();    // what the second pass stores again must come after what the first one stored
+        wait_until_stored();    // what each warp stores again, its own rows, must come after what it stored first
         consumer.attend<true>();
     }
 }

@@ -37,11 +37,12 @@ _THREE_COST = 1.25
 """What a tile of keys costs three consumers, in multiples of what it costs two: 1.24 to 1.4 on an H200."""
 _WORK_BYTES = 32
 """Of what is posted with a stage of Q."""
-_NOTE_BYTES = 1024
+_NOTE_BYTES, _ANY_NOTED_BYTES = 1024, 4
+"""Of the notes: a bit for each tile of a block, and a word that says whether any is set."""
 _SM_BYTES, _RESERVED_BYTES = 228 * 1024, 1024
 """Of shared memory: what a Hopper SM has, and what the driver takes of it for each block."""
 _MOST_ROUNDS = 8 * _NOTE_BYTES
-"""Tiles of one block: it has a bit for each, to note that it must be done again."""
+"""Tiles of one block: each has a bit, to note that it must be done again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Tile:
         tiles = sum(row_columns(head_dim)) * (_QUERY_STAGES * self.rows + _KEY_STAGES * self.keys)
         tiles += value * value_stages * self.keys
         barriers = 2 * (_QUERY_STAGES * self.warpgroups + _KEY_STAGES + value_stages) + 1
-        return 2 * tiles + _WORK_BYTES * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + 4 + 1024
+        return 2 * tiles + _WORK_BYTES * _QUERY_STAGES + 8 * barriers + _NOTE_BYTES + _ANY_NOTED_BYTES + 1024
 
     def build(self, head_dim: int, dtype: torch.dtype) -> Build:
         """The compilation for this tile."""

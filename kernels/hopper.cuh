@@ -128,8 +128,8 @@ __device__ __forceinline__ void wait_until_stored()
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-// In one lane of a warp whose lanes are together, always the same. The compiler knows that what depends on it is done by one lane,
-// and leaves out the loop over lanes that otherwise hands TMA its operands, one lane's after the other's.
+// True in one lane of the warp, always the same; all its lanes must ask. The compiler knows that what depends on it is done by
+// one lane, and leaves out the loop over lanes that otherwise hands TMA its operands, one lane's after the other's.
 __device__ __forceinline__ bool is_elected()
 {
     int elected;
@@ -142,8 +142,9 @@ __device__ __forceinline__ bool is_elected()
     return elected;
 }
 
-// Between what must not be mixed: the compiler moves instructions as it likes, but not past a branch. This one is never taken,
-// and the whole warp's (the vote), or descriptors would have to leave the registers of the whole warp.
+// Between what must not be mixed: the compiler moves instructions as it likes, but not past a branch. This one waits for its
+// argument, which is made by what must come before. It is the whole warp's (the vote), or descriptors would have to leave the
+// registers of the whole warp; and it is never taken, NaN included: below -1 it would be for ever.
 __device__ __forceinline__ void compile_apart(float never_negative)
 {
     asm volatile(
@@ -207,7 +208,8 @@ template <int REGISTERS> __device__ __forceinline__ void give_registers()
 }
 
 // exp2 without the special-function unit, on the multiply-adders, to 7.5e-5 of its value: 2^whole · 2^fraction, the latter a
-// cubic that is nearest to it over [-1/2, 1/2]. NaN stays NaN; what is beyond 2^±120 is as large or small as that.
+// cubic that is nearest to it over [-1/2, 1/2]. What is beyond 2^±120 is as large or small as that. NaN becomes the
+// largest float32: whoever adds up powers must hold such a sum for out of range.
 __device__ __forceinline__ float exp2_by_multiplying(float x)
 {
     asm("max.NaN.f32 %0, %0, 0fC2F00000;" : "+f"(x));
