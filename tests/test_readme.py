@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from itertools import product
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -18,7 +17,6 @@ from reports.claims import found
 from reports.pivot import BY
 from results.claims import CLAIMS, Evidence, judge
 from results.claims.claim import Answer
-from results.ranking import apart, overlap
 from results.schema import Outcome
 from variants.registry import discover
 
@@ -163,62 +161,6 @@ def test_the_verdicts_and_their_numbers_are_the_recorded_runs():
         recorded = " ".join(found(part, interval=False) for part in finding.parts)
         figures = re.findall(r"\d[\d.,]*(?: [×%])?", told)
         assert [figure for figure in figures if figure not in recorded] == []
-
-
-def test_the_answer_on_8_or_12_heads_is_the_recorded_runs():
-    run = results.read("nvidia-h200/heads_768")
-    records = {
-        (case.stage, case.direction, case.variant, case.n_head): record
-        for record in run.records()
-        if (case := record.case) and record.outcome is Outcome.OK
-    }
-
-    def time(*place, mode="isolated"):
-        return records[place].estimates[mode]
-
-    def ratio(one, other):
-        """One's time over the other's, which intervals must keep apart."""
-        assert apart(time(*one), time(*other))
-        return time(*one).value_s / time(*other).value_s
-
-    def in_both(one, other):
-        return units.ratio_range(ratio((*one, n_head), (*other, n_head)) for n_head in (8, 12))
-
-    def of_heads(*case, longer):
-        return units.ratio(ratio((*case, longer), (*case, 20 - longer)))
-
-    for place in (("stack", "step"), ("sublayer", "forward"), ("stack", "forward")):
-        assert overlap(time(*place, "fused_sdpa", 8), time(*place, "fused_sdpa", 12))
-    for n_head in (8, 12):
-        of = "stack", "forward"
-        assert overlap(*(time(*of, variant, n_head, mode="eager") for variant in ("custom", "fused_sdpa")))
-    for direction, n_head in product(("forward", "step"), (8, 12)):
-        of = "attention", direction
-        assert overlap(time(*of, "sdpa", n_head), time(*of, "sdpa_strided", n_head))
-    for stage in ("attention", "sublayer", "stack"):
-        work = {
-            record.useful_flops for (of, way, *_), record in records.items() if (of, way) == (stage, "step")
-        }
-        assert len(work) == 1, stage
-    assert len({record.parameters for (of, *_), record in records.items() if of == "stack"}) == 1
-    assert run.manifest.replicates == 3
-    assert f"three processes, {units.elapsed(run.took_s())})" in PAGES["docs/using.md"]
-    steps = [time("stack", "step", "fused_sdpa", n_head) for n_head in (8, 12)]
-    forward, step, stack = ("attention", "forward"), ("attention", "step"), ("stack", "forward")
-    copies, strided = "sdpa_contiguous_copies", "sdpa_strided"
-    told = [
-        *(f"{units.duration(one.value_s)} ± {units.interval(one.half_width)}" for one in steps),
-        of_heads("sublayer", "step", "fused_sdpa", longer=8),
-        of_heads(*forward, "sdpa", longer=8),
-        of_heads("sublayer", "forward", "custom", longer=12),
-        of_heads(*stack, "custom", longer=12),
-        in_both((*stack, "fused_sdpa"), (*stack, "custom")),
-        in_both((*forward, copies), (*forward, strided)),
-        in_both((*step, copies), (*step, strided)),
-    ]
-    said = " ".join(marked("heads answer").split())
-    figures = r"\d[\d.]* ms ± [\d.]+ %|(?:\d[\d.]* to )?\d[\d.]* ×(?! \d)"
-    assert re.findall(figures, said) == told
 
 
 def test_every_picture_says_in_words_what_it_shows():
