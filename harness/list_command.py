@@ -103,9 +103,10 @@ def _print_recorded(names: list[str], console: Console) -> None:
         except StoreError as error:
             unread.append(f"{name}: {error}")
             continue
+        stages = dict.fromkeys(case.stage for case in cases)
         widths = sorted({(case.d_model, case.n_head, case.head_dim) for case in cases})
         held = (
-            dict.fromkeys(case.stage for case in cases),
+            [*(one for one in STAGES if one in stages), *(one for one in stages if one not in STAGES)],
             dict.fromkeys(case.direction for case in cases),
             [f"{d_model}={n_head}×{head_dim}" for d_model, n_head, head_dim in widths],
             sorted({case.batch for case in cases}),

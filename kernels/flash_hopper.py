@@ -109,7 +109,7 @@ def tile_for(head_dim: int, batch_heads: int, seq_len: int, causal: bool, sm_cou
 
     A block with more queries reads K and V less often, if they divide the work as well. Blocks of one consumer, two or
     three on an SM, are for grids that would leave SMs idle, and for short rows, where they hide what comes between two
-    tiles of rows from each other.
+    tiles of rows from each other; so do two of two consumers where narrow heads have room for them.
     """
     tiles = batch_heads * math.ceil(seq_len / 128)
     one_box, very_few = head_dim <= BOX_COLUMNS, 2 * tiles <= sm_count
