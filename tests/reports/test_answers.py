@@ -57,10 +57,16 @@ def test_how_few_processes_an_interval_is_of_is_said_where_they_are_two():
 
 
 def test_a_runner_up_that_is_level_everywhere_is_not_said_to_trail():
-    times_s = {1: {"sdpa": 1e-4, "fa4": 1.0001e-4, "flex": 2e-4}, 8: {"sdpa": 1e-3, "fa4": 3e-3, "flex": 2e-3}}
+    times_s = {
+        1: {"sdpa": 1e-4, "fa4": 1.0001e-4, "flex": 2e-4},
+        8: {"sdpa": 1e-3, "fa4": 3e-3, "flex": 2e-3},
+    }
     trials = [one for batch, of_it in times_s.items() for one in runs.gpu_trials(of_it, batch=batch)]
     report = content.from_run(runs.run(trials))
-    assert [(best.runner_up.variant, best.level) for best in report.fastest] == [("fa4", True), ("flex", False)]
+    assert [(best.runner_up.variant, best.level) for best in report.fastest] == [
+        ("fa4", True),
+        ("flex", False),
+    ]
     (found,) = answers(report)
     assert found.by == "the runner-up (flex) takes 2.00 × the time"
 
