@@ -107,13 +107,13 @@ def _heads(rows: Sequence[Row]) -> list[str]:
 
 
 def _finding(found: Sequence[Rival]) -> str:
-    """`Against the fastest of …, flash_hopper is 1.10 to 1.60 × as fast in 18 shapes and flash_portable …`."""
+    """`By graph replay, against the fastest of …, flash_hopper is 1.10 to 1.60 × as fast in 18 shapes and …`."""
     told = []
     for name in OURS:
         ratios = [one.ratio.value for one in found if one.row.variant == name]
         if ratios:
             told.append(f"{name} is {units.ratio_range(ratios)} as fast in {len(ratios)} shapes")
-    return f"Against the fastest of {listing(_libraries(found))}, {' and '.join(told)}."
+    return f"By graph replay, against the fastest of {listing(_libraries(found))}, {' and '.join(told)}."
 
 
 def _libraries(found: Sequence[Rival]) -> tuple[str, ...]:

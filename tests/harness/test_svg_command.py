@@ -31,7 +31,9 @@ def test_what_a_run_holds_is_drawn_and_the_rest_has_a_reason(
     assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["kernels.svg"]
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("tensor_use: not drawn: no attention at 2 to 8 head_dims")
-    assert told[2].startswith(f"{tmp_path}/new/folder/kernels.svg, from kernels_1024: Against the fastest of")
+    assert told[2].startswith(
+        f"{tmp_path}/new/folder/kernels.svg, from kernels_1024: By graph replay, against the"
+    )
 
 
 @pytest.mark.usefixtures("renderer")

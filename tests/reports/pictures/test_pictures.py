@@ -254,7 +254,7 @@ def test_one_replicate_has_points_and_no_intervals() -> None:
     assert isinstance(found, Picture)
     assert [(row["ratio"], row["low"], row["high"]) for row in found.rows] == [(1.3, None, None)] * 3
     assert found.finding == (
-        "Against the fastest of sdpa_cudnn, sdpa_flash, flash_hopper is 1.30 × as fast in 3 shapes."
+        "By graph replay, against the fastest of sdpa_cudnn, sdpa_flash, flash_hopper is 1.30 × as fast in 3 shapes."
     )
     assert "flash_hopper" in to_svg(found, "a-run")
 
