@@ -34,7 +34,7 @@ def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> Usag
     said = f"{kind} {shown(name)} is unknown{f' in {where}' if where else ''}"
     if near := difflib.get_close_matches(name, names, n=3, cutoff=0.5):
         return UsageError(f"{said}: did you mean {' or '.join(near)}?")
-    return UsageError(f"{said}: {', '.join(names)} are known")
+    return UsageError(f"{said}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} known")
 
 
 def printable(text: str) -> str:

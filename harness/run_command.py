@@ -177,6 +177,8 @@ def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     """`about 180 s`, the budget; `at least 35 s` where starting, verifying and observing alone take more."""
     from harness import counting, observations
 
+    if not plan.measured:
+        return "nothing to measure here, each case has its reason"
     device = environment["device"].partition(":")[0]
     trials = sum(USEFUL[group.direction] * len(group.cases) for group in plan.groups)
     replicate_s = START_GUESS_S[device] + LEAST_TRIAL_S[device] * trials

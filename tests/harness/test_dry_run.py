@@ -27,6 +27,14 @@ def test_a_dry_run_says_of_each_stage_what_it_leaves_out():
     assert {"custom", "nn_multihead_attention"} <= set(of_stack.removesuffix(" in stack").split(", "))
 
 
+def test_a_plan_without_a_case_to_measure_promises_no_time():
+    done = headbench(
+        "run", "--stage", "attention", "--variant", "flash_hopper", "--device", "cpu", "--dry-run"
+    )
+    (told,) = (line for line in done.stdout.splitlines() if line.startswith("0 of "))
+    assert told.endswith("; nothing to measure here, each case has its reason")
+
+
 @pytest.mark.parametrize(
     ("asked", "has_stacks"),
     [
