@@ -174,7 +174,7 @@ def _announce(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
 
 
 def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any]) -> str:
-    """`about 180 s`, the budget; `at least 35 s` where starting, verifying and observing alone take more."""
+    """`up to about 180 s`, the budget; `at least 35 s` where starting, verifying and observing alone take more."""
     from harness import counting, observations
 
     if not plan.measured:
@@ -187,7 +187,7 @@ def _estimate(plan: Plan, environment: dict[str, Any], settings: dict[str, Any])
     counts = settings["counters"] == "ncu" and device == "cuda"
     counting_s = counting.usual_s([None] * plan.measured) if counts else 0.0
     budget_s = settings["budget_s"]
-    estimate = f"about {budget_s:.0f} s" if budget_s >= least_s else f"at least {least_s:.0f} s"
+    estimate = f"up to about {budget_s:.0f} s" if budget_s >= least_s else f"at least {least_s:.0f} s"
     return f"{estimate}, and some {counting_s:.0f} s more for Nsight Compute" if counts else estimate
 
 

@@ -161,7 +161,7 @@ def test_a_run_announces_what_counting_takes_beyond_its_budget(counters, device,
     settings = {"counters": counters, "replicates": 1, "budget_s": 600.0, "watched": True}
     said = run_command._estimate(plan, {"device": device}, settings)
     beyond = f", and some {usual_s([None] * 48):.0f} s more for Nsight Compute"
-    assert said == f"about 600 s{beyond if more else ''}"
+    assert said == f"up to about 600 s{beyond if more else ''}"
 
 
 def test_where_some_cases_are_asked_for_the_others_get_the_reason(tmp_path, monkeypatch):
