@@ -34,7 +34,7 @@ _KEY_STAGES = 2
 _THREE_UP_TO = 72
 """The largest head_dim for whose O and P three consumers have registers."""
 _THREE_COST = 1.25
-"""What a tile of keys costs three consumers, in multiples of what it costs two: 1.24 to 1.4 on an H200."""
+"""What a tile of keys costs three consumers, in multiples of what it costs two: 1.27 to 1.41 on an H200."""
 _WORK_BYTES = 32
 """Of what is posted with a stage of Q."""
 _NOTE_BYTES, _ANY_NOTED_BYTES = 1024, 4

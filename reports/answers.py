@@ -87,9 +87,9 @@ def _which(groups: Sequence[_Group]) -> str:
         led = [group for group in left if any(row.variant == name for row in group.leaders)]
         left = [group for group in left if group not in led]
         where = _where(led, groups) if left or not told else _where(led, groups, rest=True)
-        verb, before = _verb(led), said
+        verb = _verb(led)
+        subject = plain(name) if verb == said else f"{plain(name)} {verb}"
         said = verb
-        subject = plain(name) if verb == before else f"{plain(name)} {verb}"
         told.append(f"{subject} {where}" if told else f"{subject} {where}{_beside(name, led)}")
     return "; ".join(told)
 
