@@ -169,15 +169,20 @@ def _measure(plan: AbPlan, options: Options) -> int:
     """Measure the pairs and judge them; whatever ends the measuring, what is there is judged and shown first."""
     from harness.verdict_output import print_session
 
-    with ExitStack() as closing:
-        writers = _create(plan, options, closing)
-        runs = PairedRuns(writers["base"].run, writers["head"].run, options.guard or GUARDED)
-        fault = _measure_pairs(plan, options, writers, runs)
-    ignore_signals()
-    session = writers["base"].path.parent
-    if isinstance(fault, KeyboardInterrupt) and not _any_measured(runs):
-        shutil.rmtree(session, ignore_errors=True)
-        raise fault
+    session = (options.out or RUNS) / f"{new_run_id(plan.head.environment)}-ab"
+    runs: PairedRuns | None = None
+    fault: HeadbenchError | KeyboardInterrupt | None
+    try:
+        with ExitStack() as closing:
+            writers = _create(session, plan, options, closing)
+            runs = PairedRuns(writers["base"].run, writers["head"].run, options.guard or GUARDED)
+            fault = _measure_pairs(plan, options, writers, runs)
+        ignore_signals()
+    except KeyboardInterrupt as interrupt:
+        if runs is None or not _any_measured(runs):
+            shutil.rmtree(session, ignore_errors=True)
+            raise
+        fault = interrupt
     comparisons = runs.comparisons()
     print_session(runs, comparisons)
     if isinstance(fault, KeyboardInterrupt):
@@ -191,8 +196,8 @@ def _measure(plan: AbPlan, options: Options) -> int:
 
 def _measure_pairs(
     plan: AbPlan, options: Options, writers: dict[str, RunWriter], runs: PairedRuns
-) -> HeadbenchError | KeyboardInterrupt | None:
-    """Measure what the verdicts need; what ended that early, if anything did."""
+) -> HeadbenchError | None:
+    """Measure what the verdicts need; the fault that ended that early, if one did."""
     from harness.progress import Progress
 
     budget_s = _budget_s(plan, options)
@@ -208,7 +213,7 @@ def _measure_pairs(
             PairMeasurement(runners, runs, shown, options.seed).measure(plan.cases, budget_s)
     except StoreError as error:
         return HeadbenchError(str(error))
-    except (HeadbenchError, KeyboardInterrupt) as error:
+    except HeadbenchError as error:
         return error
     return None
 
@@ -217,9 +222,8 @@ def _any_measured(runs: PairedRuns) -> bool:
     return any(not trial.outcome.never_tried for run in (runs.base, runs.head) for trial in run.trials)
 
 
-def _create(plan: AbPlan, options: Options, closing: ExitStack) -> dict[str, RunWriter]:
+def _create(session: Path, plan: AbPlan, options: Options, closing: ExitStack) -> dict[str, RunWriter]:
     """Both runs of a new session, open for writing until `closing` ends."""
-    session = (options.out or RUNS) / f"{new_run_id(plan.head.environment)}-ab"
     writers = {}
     try:
         for one in (plan.base, plan.head):

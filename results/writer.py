@@ -43,6 +43,7 @@ class RunWriter:
         path = out / manifest.run_id
         _make_folders(out, path)
         with ExitStack() as on_error:
+            on_error.callback(_remove_unfinished, path)  # by an interrupt, too, while a slow disk syncs
             try:
                 # The manifest comes last: whoever sees a run sees one that is already locked.
                 run = Run(path, manifest)
@@ -50,7 +51,6 @@ class RunWriter:
                 _write_whole(path / MANIFEST, _json(manifest.to_json(), indent=1) + b"\n")
                 _sync_folder(out)
             except OSError as error:
-                _remove_unfinished(path)
                 raise refused("start a run in", path, error, OTHER_FOLDER) from None
             on_error.pop_all()
         return cls(run, file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -82,6 +83,28 @@ def test_an_ab_interrupted_right_after_its_plan_leaves_no_session(tmp_path, temp
     assert (code, stderr) == (130, "headbench: interrupted before anything was measured\n")
     assert not list(tmp_path.glob("runs/*"))
     assert not left
+    assert not list(temporary.iterdir())
+
+
+SLOW_DISK = """
+import os, runpy, signal, sys
+
+left = iter(range(int(sys.argv.pop(1)) - 1, -1, -1))
+os.fsync = lambda _: next(left) or signal.raise_signal(signal.SIGTERM)
+runpy.run_module("harness", run_name="__main__", alter_sys=True)
+"""
+"""The command, met by a signal during the Nth sync."""
+
+
+@pytest.mark.parametrize("sync", range(1, 7))
+def test_an_ab_interrupted_while_its_session_is_made_leaves_none(tmp_path, temporary, sync):
+    checkout = scripted_checkout(tmp_path / "checkout", {"sdpa": {"takes_s": 20}})
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_DISK, str(sync), "ab", "main", "--out", tmp_path / "runs"],
+        cwd=checkout, env={**environment(), "TMPDIR": str(temporary)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "headbench: interrupted before anything was measured\n")
+    assert not list(tmp_path.glob("runs/*"))
     assert not list(temporary.iterdir())
 
 

@@ -233,6 +233,15 @@ def test_a_run_that_cannot_start_says_why_and_leaves_nothing(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("sync", [1, 2, 3])
+def test_a_run_interrupted_while_it_is_made_leaves_nothing(tmp_path, monkeypatch, sync):
+    left = iter(range(sync - 1, -1, -1))
+    monkeypatch.setattr(os, "fsync", lambda _: next(left) or signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        RunWriter.create(tmp_path, PLAN)
+    assert list(tmp_path.iterdir()) == []
+
+
 def failing(number):
     def refuse(*_, **__):
         raise OSError(number, os.strerror(number))
