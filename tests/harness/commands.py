@@ -89,6 +89,19 @@ def imported_by(*arguments: str, names: set[str] = HEAVY) -> list[str]:
     return done.stdout.rpartition("IMPORTED")[2].split()
 
 
+def children_of(parent: int) -> list[int]:
+    """The processes that it has started and that still run."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, above = status.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue  # it ended while we looked
+        if int(above) == parent and state != "Z":
+            found.append(int(status.parent.name))
+    return found
+
+
 def has_ended(pid: int, within_s: float = 10.0) -> bool:
     """Whether the process ends in time; one that nobody has reaped yet has ended, too."""
     try:

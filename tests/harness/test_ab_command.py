@@ -9,16 +9,19 @@ import signal
 import subprocess
 import sys
 import venv
-from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 import pytest
 
 from results.paired import read_pairs
 
-from .commands import IMPORTED, TINY, command, environment, has_ended, headbench, only_run
+from .commands import IMPORTED, TINY, children_of, command, environment, has_ended, headbench, only_run
 from .scripted_trees import git, headbench_tree, repository, script, scripted_checkout, write
 from .test_killed_runs import wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SIZES = ("--d-model", "32", "--n-head", "2", "--seq-len", "16", "--batch", "1")
 SAME = {"steady": {}}
@@ -246,10 +249,6 @@ def test_a_signal_in_the_middle_leaves_a_session_that_is_judged_and_nothing_else
     assert git(checkout, "worktree", "list").count("\n") == 1
     rows = read_pairs(only_run(out)).comparisons().rows
     assert {row.verdict.value for row in rows} == {"undecided"}
-
-
-def children_of(parent: int) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
 
 
 def test_a_dry_run_and_a_wrong_ref_leave_no_temporary_folder(tmp_path, scratch):

@@ -25,7 +25,7 @@ from results.claims.observed import FILE, load
 from results.claims.observed import append as stored_experiment
 from results.errors import StoreError
 from results.store import read
-from tests.harness.commands import command, environment, headbench, only_run
+from tests.harness.commands import children_of, command, environment, headbench, only_run
 from tests.results import builders
 from tests.results.sessions import STEADY, session
 from tests.results.sessions import stored as stored_session
@@ -268,7 +268,8 @@ def test_an_interrupt_ends_children_and_shows_what_there_is(tmp_path) -> None:
         command("claims", "C6", "--device", "cpu", "--out", tmp_path),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
     )  # fmt: skip
-    while not list(tmp_path.glob("*/manifest.json")):
+    # Its probe has ended by the time that there is a run: a child beside one is an experiment's.
+    while not (list(tmp_path.glob("*/manifest.json")) and children_of(running.pid)):
         assert running.poll() is None, "it ended before it began"
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)

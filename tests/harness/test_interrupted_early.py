@@ -7,24 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from .commands import TINY, command, environment
+from .commands import TINY, children_of, command, environment
 from .scripted_trees import scripted_checkout
 
-
-def children_of(parent: int) -> list[int]:
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, above = status.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue  # it ended while we looked
-        if int(above) == parent and state != "Z":
-            found.append(int(status.parent.name))
-    return found
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def interrupted(arguments: tuple[object, ...], number: int, cwd: Path, temporary: Path, announced: bool):
