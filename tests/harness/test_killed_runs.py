@@ -16,7 +16,7 @@ import pytest
 import results
 from tests.results import builders
 
-from .commands import PLUGINS, TINY, command, environment, headbench, only_run, tiny_run
+from .commands import PLUGINS, TINY, children_of, command, environment, headbench, only_run, tiny_run
 
 # Three stages of quick cases: some trials are stored while others are still to come.
 WORK = ("run", *TINY, "--stage", "qkv,attention,output", "--replicates", 3, "--budget", "20s")
@@ -50,15 +50,9 @@ def stored_trials(out: Path) -> int:
 
 
 def workers_of(parent: int) -> list[int]:
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            pid, rest = int(status.parent.name), status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended while we looked
-        if int(rest[1]) == parent and b"harness.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            found.append(pid)
-    return found
+    return [
+        pid for pid in children_of(parent) if b"harness.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
