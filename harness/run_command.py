@@ -200,8 +200,6 @@ def _storing(opened: Callable[[], RunWriter]) -> RunWriter:
 
 def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] = ()) -> int:
     """Measure and show; whatever ends the measuring, what is there is shown first."""
-    from harness.report_command import print_report
-
     run, fault, code = writer.run, None, 0
     try:
         fill(writer, budget_s, left_out)
@@ -216,6 +214,8 @@ def _measure(writer: RunWriter, budget_s: float, left_out: tuple[LeftOut, ...] =
     if code == INTERRUPTED and all(trial.outcome.never_tried for trial in run.trials):
         print(f"interrupted before anything was measured; {go_on}", file=sys.stderr)
         return code
+    from harness.report_command import print_report  # here, where no signal can cut it off
+
     print_report(run)
     if fault:
         raise fault

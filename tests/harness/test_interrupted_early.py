@@ -107,3 +107,26 @@ def test_a_run_interrupted_right_after_its_plan_says_so_in_one_line(tmp_path, te
     assert "interrupted before anything was measured" in stderr
     assert stderr.count("\n") == 1
     assert not left
+
+
+SLOW_IMPORT = """
+import runpy, signal, sys
+
+class Interrupted:
+    def find_spec(name, *_):
+        if name == "harness.report_command":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupted)
+runpy.run_module("harness", run_name="__main__", alter_sys=True)
+"""
+"""The command, met by a signal while it loads what shows a run."""
+
+
+def test_a_run_that_has_begun_is_never_said_to_be_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_IMPORT, "run", *TINY, "--stage", "output", "--out", tmp_path],
+        env=environment(), capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "stored in" in done.stdout
